@@ -10,7 +10,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 from tests.plain_browser import Browser, Page
 from tests.waiting import eventually
 
-from crossdock.console.routes import PAGES
+from crossdock.console.web_server import PAGES
 
 _ROUTES = sorted(
     (page.path, re.compile(re.sub(r"\{[^}]*\}", "[^/]+", page.path))) for page in PAGES if not page.is_form

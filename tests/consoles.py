@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 
 from crossdock.config.project import project
-from crossdock.console import server, tenant_configs_and_states
+from crossdock.console import tenant_configs_and_states, web_server
 from crossdock.console.tls_proxy_and_sign_in import Protection
 from crossdock.state import create_or_upgrade_state
 from crossdock.testing.manual_clock import ManualClock
@@ -78,7 +78,7 @@ def make_fleet(folder: Path) -> None:
 @contextmanager
 def served(fleet: Path, protection: Protection, clock: ManualClock | None = None) -> Iterator[ServedConsole]:
     clock = clock or ManualClock()
-    with server.serve(tenant_configs_and_states.fleet_tenants(str(fleet), ()), clock, protection=protection) as url:
+    with web_server.serve(tenant_configs_and_states.fleet_tenants(str(fleet), ()), clock, protection=protection) as url:
         console = ServedConsole(url, clock)
         try:
             yield console

@@ -29,7 +29,7 @@ _IMPORTED = (
     *("crossdock_connectors.folder_warehouse", "crossdock_connectors.http_json", "crossdock_connectors.sftp_warehouse"),
     *(
         "crossdock.cli.scheduler_and_webhook_service",
-        "crossdock.services.inbox.webhook_receiver",
+        "crossdock.services.inbox.webhook_receiver_and_writer",
         "crossdock.services.scheduler.apscheduler_daemon",
         "crossdock.sandbox.server",
     ),

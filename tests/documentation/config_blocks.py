@@ -21,10 +21,9 @@ from crossdock.config import connector_registry
 from crossdock.config.project import project
 from crossdock.config.project.config_model import ConfigFile
 from crossdock.connector import Connector
-from crossdock.console.sign_in.openid_settings_and_role_rules import OpenIdSettings
+from crossdock.console.sign_in.openid_provider import OpenIdSettings
 from crossdock.mapping.declarative import Form
-from crossdock.services.fleet.tenant_config_watch import TenantFiles
-from crossdock.services.fleet.tenants_from_config_files import load_fleet_base
+from crossdock.services.fleet.tenants_and_watched_configs import TenantFiles, load_fleet_base
 from crossdock.values import exact_json, yaml_reader
 from crossdock.writing.files.content_kinds import FileContentConfig
 from crossdock_connectors.http_json.bulk_write_job_settings import BulkJob, JobResourceConfig
@@ -69,7 +68,7 @@ def _sections() -> frozenset[str]:
 
 
 def kind_of(fence: Fence) -> str | None:
-    """The first kind of `KINDS` that a block is; None if it is none."""
+    """The first kind of `ASSET_MEDIA_TYPES` that a block is; None if it is none."""
     data = data_of(fence)
     return next((name for name, (is_one, _) in KINDS.items() if is_one(data, fence)), None)
 

@@ -21,7 +21,7 @@ from tests.servers import served
 
 from crossdock.config import connector_registry
 from crossdock.config.notify_config import NotifyConfig
-from crossdock.services.notifications.notifier import Notifier
+from crossdock.services.notifications.mail_and_webhook_notifier import Notifier
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
 from crossdock.state import parse_database_url
 from crossdock.testing.manual_clock import ManualClock

@@ -14,7 +14,7 @@ from tests.plain_browser import Browser, Page
 from tests.waiting import eventually
 
 from crossdock.config.project import project
-from crossdock.console import server, started_commands, tenant_configs_and_states
+from crossdock.console import started_commands, tenant_configs_and_states, web_server
 from crossdock.values.clock import SystemClock
 
 BAD = "INVNO;CUSTNO;SKU;QTY;PRICE;CURRENCY\n7;C1;P1;x;1.50;EUR\n8;C1;P1;y;1.50;EUR\n"
@@ -32,7 +32,7 @@ def depot(site: Site) -> Site:
 
 @pytest.fixture
 def base_url(depot: Site) -> Iterator[str]:
-    with server.serve(tenant_configs_and_states.single_tenant([depot.config]), SystemClock()) as base_url:
+    with web_server.serve(tenant_configs_and_states.single_tenant([depot.config]), SystemClock()) as base_url:
         yield base_url
 
 
@@ -153,11 +153,11 @@ def test_two_people_press_the_same_button(depot: Site, base_url: str) -> None:
 
 def test_a_command_goes_on_without_the_console(depot: Site) -> None:
     """It is a process of its own: the console that started it can end, and another one shows how it ended."""
-    with server.serve(tenant_configs_and_states.single_tenant([depot.config]), SystemClock()) as base_url:
+    with web_server.serve(tenant_configs_and_states.single_tenant([depot.config]), SystemClock()) as base_url:
         browser = Browser(base_url)
         page = browser.send(browser.open(at(depot, "do", "sync")))
         address = page.url.removeprefix(base_url)
-    with server.serve(tenant_configs_and_states.single_tenant([depot.config]), SystemClock()) as base_url:
+    with web_server.serve(tenant_configs_and_states.single_tenant([depot.config]), SystemClock()) as base_url:
         browser = Browser(base_url)
         page = ended(browser, browser.open(address))
     assert "done, but records are open" in page.text

@@ -30,7 +30,7 @@ from tests.partners.woocommerce.shop import FakeShop
 from tests.plain_browser import Browser, Page
 from tests.waiting import eventually
 
-from crossdock.console import server, tenant_configs_and_states
+from crossdock.console import tenant_configs_and_states, web_server
 from crossdock.console.action_definitions import ACTIONS
 from crossdock.sandbox import SandboxServer
 from crossdock.testing.sandbox_syncs import write_private_file
@@ -113,7 +113,7 @@ class Stage:
     @cached_property
     def desk(self) -> Desk:
         base_url = self._stack.enter_context(
-            server.serve(tenant_configs_and_states.single_tenant([self.config]), SystemClock())
+            web_server.serve(tenant_configs_and_states.single_tenant([self.config]), SystemClock())
         )
         command = [*SOON_ASKING, "-C", str(self.config), "schedule"]
         self._jobs = self._stack.enter_context(SchedulerProcesses(command, self.config.parent / "schedule.log"))

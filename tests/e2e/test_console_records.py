@@ -13,7 +13,7 @@ from tests.partners.woocommerce.shop import FakeShop
 from tests.plain_browser import Browser
 
 from crossdock.config.project import project
-from crossdock.console import record_page, server, tenant_configs_and_states
+from crossdock.console import record_page, tenant_configs_and_states, web_server
 from crossdock.sandbox import SandboxServer
 from crossdock.values.clock import SystemClock
 
@@ -24,7 +24,7 @@ def base_url(site: Site) -> Iterator[str]:
     site.init()
     site.fill()
     site.sync()
-    with server.serve(tenant_configs_and_states.single_tenant([site.config]), SystemClock()) as base_url:
+    with web_server.serve(tenant_configs_and_states.single_tenant([site.config]), SystemClock()) as base_url:
         yield base_url
 
 
@@ -62,7 +62,7 @@ def test_a_record_is_read_from_its_source(stage: WooCommerceStage, shop: FakeSho
     shop.catalog.change(product, {"name": "Steel nail"})
     before = len(stage.effects("product"))
     with (
-        server.serve(tenant_configs_and_states.single_tenant([stage.config]), SystemClock()) as base_url,
+        web_server.serve(tenant_configs_and_states.single_tenant([stage.config]), SystemClock()) as base_url,
         project.load(stage.config).open_state_exclusively(),
     ):
         browser = Browser(base_url)
@@ -79,7 +79,7 @@ def test_a_source_that_cannot_be_read_is_told(
     """The page of the record says so, in place of an error page."""
     product = shop.catalog.add("Nail", "2.00", sku="N1")
     assert stage.sync("shop.products").exit_code == 0
-    with server.serve(tenant_configs_and_states.single_tenant([stage.config]), SystemClock()) as base_url:
+    with web_server.serve(tenant_configs_and_states.single_tenant([stage.config]), SystemClock()) as base_url:
         browser = Browser(base_url)
         page = browser.open(f"/t/sandbox/record?stream=shop.products&key={product.id}")
         monkeypatch.setattr(record_page, "_WITHIN_S", 0.1)

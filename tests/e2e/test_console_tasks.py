@@ -20,7 +20,7 @@ from tests.plain_browser import Browser, Page
 from tests.waiting import eventually
 
 from crossdock.config.project import project
-from crossdock.console import server, tenant_configs_and_states
+from crossdock.console import tenant_configs_and_states, web_server
 from crossdock.runs import sync_and_replay
 from crossdock.sandbox import SandboxServer
 from crossdock.testing import ManualClock
@@ -76,7 +76,7 @@ class Operator:
 
 @contextmanager
 def operator(config: Path, clock: Clock | None = None) -> Iterator[Operator]:
-    with server.serve(tenant_configs_and_states.single_tenant([config]), clock or SystemClock()) as base_url:
+    with web_server.serve(tenant_configs_and_states.single_tenant([config]), clock or SystemClock()) as base_url:
         yield Operator(base_url)
 
 

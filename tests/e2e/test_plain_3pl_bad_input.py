@@ -26,7 +26,7 @@ from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project import project
 from crossdock.runs import sync_and_replay
 from crossdock.sandbox import SandboxServer
-from crossdock.services.notifications.notifier import Notifier
+from crossdock.services.notifications.mail_and_webhook_notifier import Notifier
 from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.scheduler import WorkerPool

@@ -16,7 +16,7 @@ from tests.examples import examples
 from tests.plain_browser import Browser
 from tests.report_page import Page
 
-from crossdock.console import server, tenant_configs_and_states
+from crossdock.console import tenant_configs_and_states, web_server
 from crossdock.sandbox import SandboxServer
 from crossdock.values.clock import SystemClock
 
@@ -143,7 +143,9 @@ def test_every_number_of_a_page_is_that_of_the_command(
     """Thirty random nights: products come, change, go and are bad; lots refer to them, or to none."""
     warehouse = Warehouse(tmp_path_factory.mktemp("night"), platform)
     runs = [warehouse.run(night) for night in some]
-    with server.serve(tenant_configs_and_states.single_tenant([warehouse.project.config]), SystemClock()) as base_url:
+    with web_server.serve(
+        tenant_configs_and_states.single_tenant([warehouse.project.config]), SystemClock()
+    ) as base_url:
         browser = Browser(base_url)
         for run in [warehouse.project.run("show", str(each["run"]), "--json").document for each in runs]:
             assert_equal(Page(browser.open(f"/t/{platform.tenant}/runs/{run['run']}").html), run)

@@ -23,9 +23,8 @@ from tests.partners.woocommerce.shop_orders import Order
 
 from crossdock.runs.run_report import Report
 from crossdock.sandbox import SandboxServer, SandboxSettings
-from crossdock.services.inbox import webhook_receiver
-from crossdock.services.inbox.webhook_receiver import Receiver, RefusedCounts
-from crossdock.services.inbox.webhook_writer import WebhookWriter
+from crossdock.services.inbox import webhook_receiver_and_writer
+from crossdock.services.inbox.webhook_receiver_and_writer import Receiver, RefusedCounts, WebhookWriter
 from crossdock.state import State
 from crossdock.testing import ManualClock
 from crossdock.testing.sandbox_syncs import write_private_file
@@ -54,7 +53,7 @@ def receiving() -> Iterator[Receiving]:
     refused = RefusedCounts()
     writer = WebhookWriter(no_state, ManualClock(), lambda _: None)
     made = Receiver({}, writer, refused)
-    with webhook_receiver.serve(made, "127.0.0.1", 0) as base_url:
+    with webhook_receiver_and_writer.serve(made, "127.0.0.1", 0) as base_url:
         yield Receiving(base_url, made, refused)
     writer.store_queued_and_close()
 

@@ -17,7 +17,7 @@ from tests.report_page import AT, HOSTILE, dead_letter, finish, multiplied, sqli
 from tests.servers import require, served
 from tests.unit.state.samples import intent
 
-from crossdock.console import run_report_page
+from crossdock.console import run_and_fleet_report
 
 WIDTHS = (1280, 400)
 
@@ -130,7 +130,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> str:
             steps = [[f"fetching {name}", 0, 1_000] for name in ("k" * 190, HOSTILE, "PRODUCTS_20260329.csv.gz")]
             timings = {"steps": steps, "samples": [[7_000 * number, number * 37 % 2_000] for number in range(500)]}
             found = finish(tx, run, error=f"{'long' * 100}\n{HOSTILE}", timings=timings, rejected=100_003)
-            return run_report_page.self_contained_page(tx, found, at=AT, tenant="acme", config=Path("c.yaml"))
+            return run_and_fleet_report.render_run_report_file(tx, found, at=AT, tenant="acme", config=Path("c.yaml"))
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def test_a_large_report_fits_its_window(met: Met) -> None:
     """With everything unfolded, wide and narrow; only tables are wider, and scroll."""
     assert [each["width"] for each in met.by_width] == list(WIDTHS)
     for each in met.by_width:
-        assert len(each["cells"]) > 5 * run_report_page.LISTED * 6  # three reasons, what waits, what is in doubt
+        assert len(each["cells"]) > 5 * run_and_fleet_report.LISTED * 6  # three reasons, what waits, what is in doubt
         assert each["wide"] <= each["room"]
         assert each["spilt"] == []
 

@@ -10,7 +10,7 @@ from tests.browser import Tab, opened
 from tests.report_page import AT, HOSTILE, sqlite_state
 from tests.unit.migration.loaded_migration import LATER, LoadedMigration, loaded_project, reconciliation
 
-from crossdock.console import page_checksum_in_last_line, self_contained_sign_off_report
+from crossdock.console import page_rendering, self_contained_sign_off_report
 from crossdock.state.tables.inputs_of_streams import FileFacts
 
 _UNFOLD = "for (const list of document.querySelectorAll('details')) list.open = true"
@@ -31,7 +31,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
             names = [HOSTILE, *(f"exports/2026/PRODUCTS_{number:08d}.csv" for number in range(39))]
             files = [FileFacts(name, f"{number:064x}", 9, AT, "1") for number, name in enumerate(names)]
             tx.intake.accept("wms.products", "v1", files, at=LATER)
-        content, _ = page_checksum_in_last_line.append_checksum_line(
+        content, _ = page_rendering.append_checksum_line(
             self_contained_sign_off_report.self_contained_page(made.report(accepted="known " * 60))
         )
     path = folder / "report.html"

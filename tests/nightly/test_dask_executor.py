@@ -14,7 +14,7 @@ from tests.waiting import WITHIN_S, eventually
 from crossdock.errors import ConfigError, UnavailableError
 from crossdock.services.fleet import dask_executor, worker
 from crossdock.services.fleet.dask_executor import DASK
-from crossdock.services.fleet.worker_messages import CallResult, ScheduledCall
+from crossdock.services.fleet.worker import CallResult, ScheduledCall
 
 CALL = ScheduledCall(tenant="acme", files=(), digest="00").model_dump_json()
 

@@ -17,7 +17,7 @@ from tests.waiting import WITHIN_S, eventually
 from crossdock.sandbox import SandboxServer
 from crossdock.services.fleet import worker
 from crossdock.services.fleet.local_executors import PROCESSES, THREADS
-from crossdock.services.fleet.worker_messages import CallResult
+from crossdock.services.fleet.worker import CallResult
 
 
 def kill_me() -> None:

@@ -22,8 +22,7 @@ from crossdock.cli.main import main
 from crossdock.cli.schedule import schedule
 from crossdock.config.project import project
 from crossdock.services.fleet import executor_kinds_by_entry_point
-from crossdock.services.fleet.tenant_config_watch import TenantFiles
-from crossdock.services.fleet.tenants_from_config_files import load_fleet_base
+from crossdock.services.fleet.tenants_and_watched_configs import TenantFiles, load_fleet_base
 from crossdock.values.serving import ServerNames
 
 DEPLOY, FLEET = ROOT / "configs" / "deploy", ROOT / "configs" / "fleet"

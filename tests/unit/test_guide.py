@@ -31,10 +31,9 @@ from crossdock.reading.formats.delimited_layout import DelimitedFormat, Trailer
 from crossdock.reading.formats.fixed_width_files import read_fixed_width_rows
 from crossdock.reading.formats.fixed_width_layout import FixedWidthFormat
 from crossdock.services.inbox import (
-    webhook_receiver,
+    webhook_receiver_and_writer,
     webhook_record_delivery,
     webhook_verification_and_parsing,
-    webhook_writer,
 )
 from crossdock.services.scheduler.apscheduler_daemon import LOOK_S
 from crossdock.state.tables.webhooks_and_records_to_fetch import LONGEST_PAUSE
@@ -71,15 +70,15 @@ def test_the_guide_states_the_limits_of_the_receiver() -> None:
     )
     assert pauses == (1, 1)
     stated = (
-        f"is recognized for {webhook_writer.KEPT.days} days",
+        f"is recognized for {webhook_receiver_and_writer.KEPT.days} days",
         (
-            f"could not store it within {webhook_receiver.STORED_WITHIN_S:.0f} seconds; `Retry-After` is "
-            f"{webhook_receiver.RETRY_AFTER_S}"
+            f"could not store it within {webhook_receiver_and_writer.STORED_WITHIN_S:.0f} seconds; `Retry-After` is "
+            f"{webhook_receiver_and_writer.RETRY_AFTER_S}"
         ),
-        f"not complete within {webhook_receiver._CLIENTS.body_s:.0f} seconds each",
+        f"not complete within {webhook_receiver_and_writer._CLIENTS.body_s:.0f} seconds each",
         f"about more than {webhook_verification_and_parsing.MOST_HINTS:,} records",
         f"at most {LOOK_S:.0f} seconds later",
-        f"bodies of more than {webhook_receiver.BODIES_AT_MOST >> 20} MiB in all",
+        f"bodies of more than {webhook_receiver_and_writer.BODIES_AT_MOST >> 20} MiB in all",
         f"bodies of {WebhookScheme().max_body_bytes >> 20} MiB",
         "again after 1 second, and then after pauses that double up to an hour",
     )

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from crossdock.cli import open_records_list
 from crossdock.cli.main import cli
-from crossdock.console import newest_run_per_tenant_report
+from crossdock.console import run_and_fleet_report
 from crossdock.reading.sources import stream_input_report
 from crossdock.runs import run_report, tables_and_sentences_of_run
 from crossdock.services.notifications import run_events_and_messages
@@ -38,7 +38,7 @@ def test_states_are_those_of_the_words() -> None:
         == ended
     )
     assert set(get_args(run_report.Status)) == ended - {RunState.SKIPPED}
-    assert set(newest_run_per_tenant_report._WORST_FIRST) == set(RunState) - {RunState.SKIPPED}
+    assert set(run_and_fleet_report._WORST_FIRST) == set(RunState) - {RunState.SKIPPED}
     assert ended > run_history.COMPLETED
     assert {each.name for each in fields(OpenCounts)} == set(OPEN)
     assert set(open_records_list._STATES) == {state.option_value for state in RecordState}

@@ -23,9 +23,12 @@ from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.timings import Timings
 from crossdock.services.notifications.run_events_and_messages import Event, ScheduledRunEnded
 from crossdock.services.observability.optional_trace_export import open_trace_export
-from crossdock.services.scheduler import pending_notices, run_event_builders, stderr_log
-from crossdock.services.scheduler.pending_notices import notification_sender_of_project, notify_of_event_and_pending
+from crossdock.services.scheduler import run_events_and_pending_notices, stderr_log
 from crossdock.services.scheduler.retention_task import apply_retention_until_done
+from crossdock.services.scheduler.run_events_and_pending_notices import (
+    notification_sender_of_project,
+    notify_of_event_and_pending,
+)
 from crossdock.services.scheduler.stderr_log import LogFormat, RunLog
 from crossdock.state import DueRun, ScheduledRun
 from crossdock.values.clock import SystemClock
@@ -117,17 +120,25 @@ class _JobRuns:
             interrupt = stack.enter_context(interruptible_service(self._log_format))
             send = notification_sender_of_project(self._loaded, self._clock)
             self._log_failed_notifications(
-                pending_notices.send_pending_notices(self._loaded, send, self._clock, older_than=timedelta()), log
+                run_events_and_pending_notices.send_pending_notices(
+                    self._loaded, send, self._clock, older_than=timedelta()
+                ),
+                log,
             )
             earlier = self._stored_scheduled_run(at)
             try:
                 done = self._run(at, log, timings, interrupt, earlier)
             except CrossdockError as error:
-                event = run_event_builders.could_not_start_event(self._job, at, RunMessage.of_error("", error))
+                event = run_events_and_pending_notices.could_not_start_event(
+                    self._job, at, RunMessage.of_error("", error)
+                )
                 if not self._is_logged:
                     terminal_output.print_errors({"": error})
                 self._log_and_notify_end(
-                    run_event_builders.event_with_previous_if_readable(self._loaded, event, at.instant, earlier), log
+                    run_events_and_pending_notices.event_with_previous_if_readable(
+                        self._loaded, event, at.instant, earlier
+                    ),
+                    log,
                 )
                 return error.exit_code
             finally:
@@ -159,9 +170,9 @@ class _JobRuns:
             compare_clock_or_raise(self._loaded.platform, self._clock, self._loaded.access_test_resources[0])
             send = notification_sender_of_project(self._loaded, self._clock)
             self._log_failed_notifications(
-                pending_notices.notify_of_killed_run(self._loaded, send, self._clock, self._job), log
+                run_events_and_pending_notices.notify_of_killed_run(self._loaded, send, self._clock, self._job), log
             )
-            with run_event_builders.reporting_run_if_overdue(
+            with run_events_and_pending_notices.reporting_run_if_overdue(
                 session, due_run, self._clock, partial(self._notify, log=log)
             ):
                 report = sync_and_replay.run_scheduled(
@@ -171,9 +182,12 @@ class _JobRuns:
                 forgotten = "not run: older than the retention period"
                 self.log_or_say(at.business_date, forgotten if earlier is None else "has already been run")
                 return None
-            event = run_event_builders.run_ended_event(self._job, at, report)
+            event = run_events_and_pending_notices.run_ended_event(self._job, at, report)
             return _Ended(
-                report, run_event_builders.event_with_previous_if_readable(self._loaded, event, at.instant, earlier)
+                report,
+                run_events_and_pending_notices.event_with_previous_if_readable(
+                    self._loaded, event, at.instant, earlier
+                ),
             )
 
     def _make_run_log(self, day: date | str) -> RunLog:

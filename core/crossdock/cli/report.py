@@ -55,11 +55,13 @@ def report(run: int | None, month: str | None, out: Path | None, config: Path, *
 
 
 def _write_run_report(run: int | None, out: Path | None, config: Path) -> None:
-    from crossdock.console import page_rendering, run_report_page
+    from crossdock.console import page_rendering, run_and_fleet_report
 
     with read_state(config) as (tx, tenant):
         found = run_or_newest(tx, run)
-        page = run_report_page.self_contained_page(tx, found, at=SystemClock().now(), tenant=tenant, config=config)
+        page = run_and_fleet_report.render_run_report_file(
+            tx, found, at=SystemClock().now(), tenant=tenant, config=config
+        )
     path = out or Path(f"run-{found.id}.html")
     page_rendering.write_page_file(path, page)
     say(f"run {found.id}: {found.status}; report written to {path}")

@@ -65,7 +65,7 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
         _print_runs([(None, run) for run in found], as_json=as_json)
         say_how_many_shown(len(found), total, "runs", err=as_json)
         return 0
-    from crossdock.console import newest_run_per_tenant_report, page_rendering
+    from crossdock.console import page_rendering, run_and_fleet_report
 
     states = FleetStates(fleet, explicitly_given_fleet_base_files(config))
     counted_runs = dict(states.read_each_tenant(partial(_runs_and_total, limit=limit)))
@@ -75,7 +75,7 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
         newest_of = {name: next(iter(each), None) for name, each in listed.items()}
         errors = {name: text_with_code(error) for name, error in states.errors.items()}
         page_rendering.write_page_file(
-            out, newest_run_per_tenant_report.self_contained_page(newest_of, errors, at=SystemClock().now())
+            out, run_and_fleet_report.render_fleet_report_file(newest_of, errors, at=SystemClock().now())
         )
         say(f"report written to {out}", err=as_json)
     newest = sorted(of_fleet, key=lambda each: (each[1].started_at, each[0], each[1].id), reverse=True)
@@ -139,9 +139,11 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
         operations = tx.intents.counts_of_run(found.id) if found.tally is None else None
         details = _rejections_and_changes_document(tx, found) if as_json else {}
         if out:
-            from crossdock.console import page_rendering, run_report_page
+            from crossdock.console import page_rendering, run_and_fleet_report
 
-            page = run_report_page.self_contained_page(tx, found, at=SystemClock().now(), tenant=tenant, config=config)
+            page = run_and_fleet_report.render_run_report_file(
+                tx, found, at=SystemClock().now(), tenant=tenant, config=config
+            )
     if out:
         page_rendering.write_page_file(out, page)
         say(f"run {found.id}: {found.status}; report written to {out}", err=as_json)

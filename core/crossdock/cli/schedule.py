@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from crossdock.services.fleet.executor_kinds_by_entry_point import ChosenExecutor
     from crossdock.services.fleet.fleet_scheduler import FleetScheduler, Listener
     from crossdock.services.fleet.fleet_service import FleetService
-    from crossdock.services.fleet.tenants_from_config_files import FleetBase
-    from crossdock.services.notifications.notifier import Notifier
+    from crossdock.services.fleet.tenants_and_watched_configs import FleetBase
+    from crossdock.services.notifications.mail_and_webhook_notifier import Notifier
     from crossdock.services.scheduler.stderr_log import LogFormat
     from crossdock.state.fleet_leadership_and_jobs import JobFacts
     from crossdock.values.clock import Clock
@@ -156,7 +156,7 @@ def _refuse_fleet_options_without_fleet(executor: str | None, at_once: int | Non
 
 
 def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
-    from crossdock.services.scheduler.schedule_preview import preview_rows
+    from crossdock.services.scheduler.due_run_decisions_and_preview import preview_rows
     from crossdock.values.clock import SystemClock
 
     with loaded.read_state() as tx:
@@ -207,10 +207,8 @@ def _serve_or_preview_fleet(
 
 def _serve_fleet(pattern: str, base_files: Sequence[Path], options: FleetOptions) -> int:
     from crossdock.services.fleet import executor_kinds_by_entry_point
-    from crossdock.services.fleet.fleet_service import FleetService
-    from crossdock.services.fleet.notices_grouped_by_time import GroupedNotices
-    from crossdock.services.fleet.tenant_config_watch import TenantFiles
-    from crossdock.services.fleet.tenants_from_config_files import load_fleet_base
+    from crossdock.services.fleet.fleet_service import FleetService, GroupedNotices
+    from crossdock.services.fleet.tenants_and_watched_configs import TenantFiles, load_fleet_base
     from crossdock.services.observability.health_and_metrics import Metrics
     from crossdock.services.observability.monitoring_server import serve as serve_health
     from crossdock.services.scheduler import stderr_log
@@ -259,8 +257,7 @@ def _serve_fleet(pattern: str, base_files: Sequence[Path], options: FleetOptions
 def _fleet_scheduler_factory(
     base: FleetBase, options: FleetOptions, executor: ChosenExecutor, clock: Clock, wake: Callable[[], None]
 ) -> Callable[[Listener, Callable[[str, Iterable[JobFacts]], None]], FleetScheduler]:
-    from crossdock.services.fleet.fleet_scheduler import FleetScheduler
-    from crossdock.services.fleet.run_slot_allocation import RunSlots
+    from crossdock.services.fleet.fleet_scheduler import FleetScheduler, RunSlots
 
     slots = RunSlots(options.at_once or base.config.at_once, base.config.per_host)
     database = base.database.render_as_string(hide_password=False)  # it has no password: see `parse_database_url`
@@ -273,7 +270,7 @@ def _fleet_scheduler_factory(
 
 def _preview_fleet(pattern: str, base_files: Sequence[Path], days: int, *, as_json: bool) -> int:
     from crossdock.cli.tenant_states import FleetStates
-    from crossdock.services.scheduler.schedule_preview import preview_rows
+    from crossdock.services.scheduler.due_run_decisions_and_preview import preview_rows
     from crossdock.values.clock import SystemClock
 
     now, states = SystemClock().now(), FleetStates(pattern, base_files)
@@ -290,7 +287,7 @@ def _preview_fleet(pattern: str, base_files: Sequence[Path], days: int, *, as_js
 
 
 def _notifier(base: FleetBase) -> Notifier | None:
-    from crossdock.services.notifications.notifier import Notifier
+    from crossdock.services.notifications.mail_and_webhook_notifier import Notifier
     from crossdock.values.clock import SystemClock
 
     return None if base.notify is None else Notifier(base.notify, SystemClock())

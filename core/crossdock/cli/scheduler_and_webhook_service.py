@@ -24,9 +24,9 @@ from crossdock.errors import ConfigError, CrossdockError, text_with_code
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.services.inbox.webhook_receiver import Receiver
+    from crossdock.services.inbox.webhook_receiver_and_writer import Receiver
     from crossdock.services.inbox.webhook_verification_and_parsing import WebhookEndpoint
-    from crossdock.services.notifications.notifier import Notifier
+    from crossdock.services.notifications.mail_and_webhook_notifier import Notifier
     from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
     from crossdock.services.scheduler.stderr_log import LogFormat
 
@@ -63,7 +63,7 @@ class ServiceOptions(Struct, frozen=True):
 
 def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     """Run due jobs, and deliver the records of webhooks, until a signal stops the service."""
-    from crossdock.services.inbox.webhook_receiver import RefusedCounts
+    from crossdock.services.inbox.webhook_receiver_and_writer import RefusedCounts
     from crossdock.services.inbox.webhook_record_delivery import WORKS_AT_ONCE, InboxWorker, Partners, WorkResult
     from crossdock.services.observability.health_and_metrics import Metrics
     from crossdock.services.observability.monitoring_server import serve as serve_health
@@ -163,8 +163,8 @@ def _serve_receiver(
     refused: Callable[[str, str], None],
     on_stored_records: Callable[[Collection[str]], None],
 ) -> Iterator[Receiver]:
-    from crossdock.services.inbox import webhook_receiver
-    from crossdock.services.inbox.webhook_writer import WebhookWriter
+    from crossdock.services.inbox import webhook_receiver_and_writer
+    from crossdock.services.inbox.webhook_receiver_and_writer import WebhookWriter
     from crossdock.services.scheduler.stderr_log import LOGGER
     from crossdock.values.clock import SystemClock
 
@@ -172,10 +172,10 @@ def _serve_receiver(
     loaded.open_state().close()  # one that does not exist is reported before anything is received
     writer = WebhookWriter(loaded.open_state, SystemClock(), on_stored_records)
     try:
-        made = webhook_receiver.Receiver(found, writer, refused)
-        with webhook_receiver.serve(made, address.host, address.port) as base_url:
+        made = webhook_receiver_and_writer.Receiver(found, writer, refused)
+        with webhook_receiver_and_writer.serve(made, address.host, address.port) as base_url:
             for name in found:
-                LOGGER.info("receiving webhooks at %s%s%s", base_url, webhook_receiver.PATH, name)
+                LOGGER.info("receiving webhooks at %s%s%s", base_url, webhook_receiver_and_writer.PATH, name)
             yield made
     finally:
         writer.store_queued_and_close()
@@ -189,7 +189,7 @@ def interruptible_service(log_format: LogFormat) -> AbstractContextManager[threa
 
 
 def _notifier(loaded: Project) -> Notifier | None:
-    from crossdock.services.notifications.notifier import Notifier
+    from crossdock.services.notifications.mail_and_webhook_notifier import Notifier
     from crossdock.values.clock import SystemClock
 
     return None if loaded.notify is None else Notifier(loaded.notify, SystemClock())

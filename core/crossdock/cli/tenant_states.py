@@ -19,7 +19,7 @@ AT_ONCE = 8  # states that are read at the same time
 
 class FleetStates:
     def __init__(self, pattern: str, base_files: Sequence[Path]) -> None:
-        from crossdock.services.fleet.tenant_config_watch import find_config_files
+        from crossdock.services.fleet.tenants_and_watched_configs import find_config_files
 
         self._base_files = [path.absolute() for path in base_files]
         self._paths = [path for path in find_config_files(pattern) if path not in self._base_files]

@@ -35,13 +35,13 @@ class WebConsoleOptions(NamedTuple):
         if self.address is None:
             yield None
             return
-        from crossdock.console import server
+        from crossdock.console import web_server
         from crossdock.console.tls_proxy_and_sign_in import Protection
         from crossdock.values.clock import SystemClock
 
         protection = Protection(*self[1:])
         protection.check_protected_before_serving(self.address.host)
-        with server.serve(
+        with web_server.serve(
             find(), SystemClock(), *self.address, allowed_hosts=allowed_hosts, protection=protection
         ) as url:
             yield url

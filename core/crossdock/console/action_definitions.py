@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -15,6 +15,7 @@ from crossdock.pacing.token_bucket import forecast_request_duration
 from crossdock.runs.undo.undo_plan import runs_of_wave
 from crossdock.state import RecordFilter, Transaction
 from crossdock.values.raw_rows_and_records import REASONS
+from crossdock.values.state_words import RecordState
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
 
 Fields = Mapping[str, str]
@@ -603,3 +604,33 @@ def permitted_action_links(visit: PageRequest, *wanted: tuple[str, Mapping[str, 
         for name, fields in wanted
         if visit.has_role(ACTIONS[name].role)
     ]
+
+
+_UNCLEAR = {RecordState.IN_DOUBT.option_value, RecordState.OVERDUE.option_value}
+
+
+def record_action_links(
+    visit: PageRequest,
+    state: str,
+    stream: str | None = None,
+    reason: str | None = None,
+    key: str | None = None,
+    file: str | None = None,
+) -> Sequence[tuple[str, str]]:
+    """Return the title and address of each action on the records in *state* of this stream, reason, key and file."""
+    given = {"stream": stream, "reason": reason, "key": key, "file": file}
+    return permitted_action_links(visit, *((name, given | more) for name, more in _action_names(state, stream, key)))
+
+
+def _action_names(state: str, stream: str | None, key: str | None) -> Iterator[tuple[str, dict[str, str | None]]]:
+    """Yield the names of actions, with the fields in which they differ from what was given."""
+    if state == RecordState.REJECTED.option_value:
+        yield "replay", {}
+    if stream is None:
+        return
+    if state in {RecordState.REJECTED.option_value, RecordState.WAITING.option_value}:
+        yield "drop", {"state": state}
+    if state in _UNCLEAR:
+        yield "resolve", {"reason": None, "file": None}
+    if state == RecordState.IN_DOUBT.option_value and key is not None:
+        yield "candidates", {"reason": None, "file": None}

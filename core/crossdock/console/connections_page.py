@@ -11,11 +11,10 @@ from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.config.project.project import Project
 from crossdock.console import connection_facts_without_connecting
 from crossdock.console.action_definitions import permitted_action_links
-from crossdock.console.concurrent_partner_request_limit import limit_partner_requests
 from crossdock.console.connection_facts_without_connecting import ConnectionFacts, Credential, StreamLastRead
-from crossdock.console.nightly_allowance_and_refusals_plot import plot_allowance_and_refusals, runs_within_day_of_newest
-from crossdock.console.page_request_context import PageError, PageRequest
+from crossdock.console.page_request_context import PageError, PageRequest, limit_partner_requests
 from crossdock.console.page_tables import Cell, Link, table
+from crossdock.console.plot_shapes import plot_allowance_and_refusals, runs_within_day_of_newest
 from crossdock.errors import CrossdockError, add_code_to_first_line
 from crossdock.services.inbox.vendor_webhook_subscriptions import open_subscriptions_of_connection
 from crossdock.services.system_check import tests_of_state_platform_and_connections

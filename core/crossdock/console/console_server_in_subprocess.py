@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from crossdock.console import server, tenant_configs_and_states
+from crossdock.console import tenant_configs_and_states, web_server
 from crossdock.console.tls_proxy_and_sign_in import Protection
 from crossdock.errors import ConfigError, CrossdockError, UnavailableError
 from crossdock.values.clock import SystemClock
@@ -69,7 +69,7 @@ def serve_in_subprocess(console: ConsoleOptions, warn: Callable[[str], None]) ->
         warn: Is told that the process has ended too early; it may be called from another thread.
 
     Raises:
-        ConfigError: As `crossdock.console.server.serve`.
+        ConfigError: As `crossdock.console.web_server.serve`.
         UnavailableError: If the process ends at once.
     """
     process, url = _start_process(console)
@@ -154,7 +154,7 @@ def main() -> None:
         )  # the service decides; what is ignored by SIG_IGN, started commands would ignore
     console = ConsoleOptions.from_json(sys.stdin.readline())
     try:
-        with server.serve(
+        with web_server.serve(
             console.tenants(),
             SystemClock(),
             console.host,

@@ -9,10 +9,10 @@ from typing import Any
 from starlette.responses import Response
 
 from crossdock.console import page_rendering
-from crossdock.console.bar_plot_and_timeline_shapes import BarPlot, Value, bar_plot
-from crossdock.console.job_outcomes_by_date_grid import late_files_left_out_note, late_files_table, make_calendar_grid
+from crossdock.console.job_calendar_page import late_files_left_out_note, late_files_table, make_calendar_grid
 from crossdock.console.page_request_context import PageError, PageRequest
 from crossdock.console.page_tables import Addresses, Cell, Link, Table, omit_address_in_file, table
+from crossdock.console.plot_shapes import BarPlot, BarValue, bar_plot
 from crossdock.runs.month_summary import (
     DaySums,
     JobTroubleTimes,
@@ -135,5 +135,6 @@ _TITLES = {
 def _daily_bar_plot(days: Sequence[DaySums], name: str) -> BarPlot:
     numbers: list[tuple[str, int | None]] = [(each.business_date.isoformat(), getattr(each, name)) for each in days]
     return bar_plot(
-        _TITLES[name], [Value(day, number, "unknown" if number is None else f"{number:,}") for day, number in numbers]
+        _TITLES[name],
+        [BarValue(day, number, "unknown" if number is None else f"{number:,}") for day, number in numbers],
     )

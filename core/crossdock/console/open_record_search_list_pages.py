@@ -10,8 +10,8 @@ from msgspec import structs
 from starlette.responses import Response
 
 from crossdock.config.project.project import Project
+from crossdock.console.action_definitions import record_action_links
 from crossdock.console.error_code_page import explanation_links
-from crossdock.console.links_to_record_actions import record_action_links
 from crossdock.console.page_request_context import PageError, PageRequest, parse_business_date
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.runs import open_record_browsing, open_record_lists, record_history_lines

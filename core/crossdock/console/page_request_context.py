@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from msgspec import Struct, field
@@ -12,18 +14,81 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
-from crossdock.console import content_hashed_assets, page_rendering
-from crossdock.console.cached_background_reads import CachedBackgroundReads
-from crossdock.console.sign_in.sign_in_methods import SignIn
+from crossdock.console import page_rendering
+from crossdock.console.sign_in.sign_in_methods_and_sessions import SignIn
 from crossdock.console.started_commands import StartedCommands
 from crossdock.console.tenant_configs_and_states import Tenant, Tenants
 from crossdock.console.tenant_overviews import Overviews
 from crossdock.console.visitors_and_roles import Person, Role
 from crossdock.errors import CrossdockError, add_code_to_first_line, text_with_code
 from crossdock.state import Transaction
-from crossdock.values.clock import Clock
+from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.html_templates import EscapedOnlyText
 from crossdock.values.serving.csrf_protected_forms import Session, SubmittedFields
+
+T = TypeVar("T")
+WAIT_S = 0.1  # before a page shows what is known
+FRESH_S = 5.0
+SHARE = 20  # a reading is shown for at least this many times as long as it took, so that it burdens no run
+
+
+class _Known(Struct):
+    found: Any = None
+    error: CrossdockError | None = None
+    fresh_until: float = 0.0
+    thread: threading.Thread | None = None
+
+
+class CachedBackgroundReads:
+    """The last result of each reading, by its name. Any thread may use it."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, ...], _Known] = {}
+
+    def read_or_cached_if_slow(
+        self, name: tuple[str, ...], read: Callable[[], T], *, wait_s: float = WAIT_S
+    ) -> T | None:
+        """Return the result of *read*, of an earlier call if a new one takes longer than *wait_s*; None at first.
+
+        Raises the CrossdockError of the last call.
+        """
+        with self._lock:
+            known = self._known.setdefault(name, _Known())
+            if known.thread is None and self._clock.monotonic() >= known.fresh_until:
+                known.thread = threading.Thread(
+                    target=self._read_and_cache, args=(known, read), name="reading", daemon=True
+                )
+                known.thread.start()
+            thread = known.thread
+        if thread is not None:
+            thread.join(wait_s)
+        with self._lock:
+            if known.error is not None:
+                raise known.error
+            found: T | None = known.found
+            return found
+
+    def wait_for_reads_in_progress(self) -> None:
+        """Wait for the readings in progress: one that is cut off at the end of the process can make it crash."""
+        with self._lock:
+            threads = [each.thread for each in self._known.values() if each.thread is not None]
+        for thread in threads:
+            thread.join()
+
+    def _read_and_cache(self, known: _Known, read: Callable[[], Any]) -> None:
+        began = self._clock.monotonic()
+        found, failed = None, None
+        try:
+            found = read()
+        except CrossdockError as error:
+            failed = error
+        finally:
+            with self._lock:
+                ended = self._clock.monotonic()
+                known.found, known.error, known.thread = found, failed, None
+                known.fresh_until = ended + max(FRESH_S, SHARE * (ended - began))
 
 
 def parse_whole_number_or_none(text: str | None) -> int | None:
@@ -153,7 +218,7 @@ class PageRequest(Struct, frozen=True, kw_only=True):
     def _shared_values(self, title: str) -> Mapping[str, object]:
         return {
             "layout": "console.html",
-            "assets": content_hashed_assets.addresses(),
+            "assets": page_rendering.asset_addresses(),
             "visit": self,
             "page_title": title,
             "navigation": list(self._navigation()),
@@ -195,3 +260,18 @@ def page_address(*parts: object, **query: object) -> EscapedOnlyText:
     path = "/".join(quote(str(each), safe="") for each in parts)
     given = {name: str(value) for name, value in query.items() if value not in {None, ""}}
     return EscapedOnlyText(f"/{path}" + (f"?{urlencode(given)}" if given else ""))
+
+
+_AT_ONCE = threading.BoundedSemaphore(3)
+"""Partners may be slow to answer, and what waits for them must leave threads for other pages."""
+
+
+@contextmanager
+def limit_partner_requests() -> Iterator[None]:
+    """Send requests in the block. Raises PageError if others do so already."""
+    if not _AT_ONCE.acquire(blocking=False):
+        raise PageError(503, "Other requests to partners are under way.", "Try again once they have ended.")
+    try:
+        yield
+    finally:
+        _AT_ONCE.release()

@@ -11,12 +11,10 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from crossdock.config.project.project import Project
-from crossdock.console.action_definitions import ACTIONS, permitted_action_links
-from crossdock.console.concurrent_partner_request_limit import limit_partner_requests
+from crossdock.console.action_definitions import ACTIONS, permitted_action_links, record_action_links
 from crossdock.console.error_code_page import explanation_links
-from crossdock.console.links_to_record_actions import record_action_links
 from crossdock.console.open_record_search_list_pages import parent_record_address
-from crossdock.console.page_request_context import PageError, PageRequest
+from crossdock.console.page_request_context import PageError, PageRequest, limit_partner_requests
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.personal_data_access import check_and_log_access
 from crossdock.errors import CrossdockError, UnavailableError, text_with_code

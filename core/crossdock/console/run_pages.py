@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from crossdock.console import run_report_page
+from crossdock.console import run_and_fleet_report
 from crossdock.console.error_code_page import explanation_links
 from crossdock.console.page_request_context import (
     PageError,
@@ -17,10 +17,11 @@ from crossdock.console.page_request_context import (
 )
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.personal_data_access import check_and_log_access
-from crossdock.console.run_report_page import ReportViewer
+from crossdock.console.run_and_fleet_report import ReportViewer
 from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import CrossdockError
 from crossdock.state import RunRecord, Transaction
+from crossdock.state.queries.run_details_and_deliveries import DeliveredOperationFacts
 from crossdock.values.texts_of_numbers_and_times import duration_text, instant_text
 from crossdock.writing.delivery.operations_and_intents import PersonalDataMasks
 
@@ -70,7 +71,7 @@ def show_run(visit: PageRequest) -> Response:
     with visit.read_transaction() as tx:
         run = run_of_address(visit, tx)
         tenant = visit.required_tenant
-        shown = run_report_page.template_values(
+        shown = run_and_fleet_report.run_report_template_values(
             tx, run, at=visit.now, tenant=tenant.name, config=tenant.config_path, reader=reader
         )
     is_offered = visit.may_see_personal_data and not is_personal and reader.masks is not None
@@ -125,3 +126,55 @@ def _row(visit: PageRequest, run: RunRecord) -> Iterator[Cell]:
     yield "" if run.open_record_counts is None else Link(f"{run.open_record_counts.total:,}", visit.link("records"))
     yield f"{run.requests:,}"
     yield " ".join(error.split())
+
+
+_DELIVERED_LISTED = 100
+_DELIVERED_COUNT_COLUMNS = ("stream", "operation", "records")
+_DELIVERED_COLUMNS = ("key", "stream", "operation", "confirmed", "target", "id at the target", "read from")
+
+
+def show_delivered_records(visit: PageRequest) -> Response:
+    """Show the operations of a run that a target has confirmed, all or those of a stream or kind, page by page."""
+    after = parse_whole_number_or_none(visit.parameter("after") or "0")
+    if after is None:
+        raise PageError(404, "There is no such place in the list.", "The list begins at the address without 'after'.")
+    stream, operation = visit.parameter("stream") or None, visit.parameter("operation") or None
+    with visit.read_transaction() as tx:
+        run = run_of_address(visit, tx)
+        numbers = tx.delivered_history.delivered_counts_by_stream_and_operation([run.id])
+        found = tx.delivered_history.delivered_operations_of_run(
+            run.id, stream=stream, operation=operation, after=after, limit=_DELIVERED_LISTED + 1
+        )
+    chosen = {"stream": stream, "operation": operation}
+    page, more = found[:_DELIVERED_LISTED], len(found) > _DELIVERED_LISTED
+    return visit.render_page(
+        "delivered.html",
+        f"Delivered by run {run.id}",
+        run=run,
+        run_address=visit.link("runs", run.id),
+        total=f"{sum(each for _, _, each in numbers):,}",
+        counted=f"{sum(each['records']['delivered'] for each in (run.tally or {}).values()):,}",
+        numbers=table(
+            _DELIVERED_COUNT_COLUMNS, (_delivered_count_row(visit, run.id, *each) for each in numbers), kind="numbers"
+        ),
+        chosen=" ".join(filter(None, (operation, stream))),
+        all=visit.link("runs", run.id, "delivered"),
+        records=table(_DELIVERED_COLUMNS, (_delivered_record_row(visit, each) for each in page)),
+        following=visit.link("runs", run.id, "delivered", **chosen, after=page[-1].id) if more else "",
+    )
+
+
+def _delivered_count_row(visit: PageRequest, run: int, stream: str, operation: str, number: int) -> Iterator[Cell]:
+    yield stream
+    yield operation
+    yield Link(f"{number:,}", visit.link("runs", run, "delivered", stream=stream, operation=operation))
+
+
+def _delivered_record_row(visit: PageRequest, each: DeliveredOperationFacts) -> Iterator[Cell]:
+    yield Link(each.key, visit.link("record", stream=each.stream, key=each.key))
+    yield each.stream
+    yield each.operation
+    yield instant_text(each.at)
+    yield each.target
+    yield each.target_id or ""
+    yield f"{each.source}:{each.line}"

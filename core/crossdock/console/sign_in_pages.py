@@ -10,7 +10,7 @@ from starlette.responses import Response
 from crossdock.console.page_request_context import PageError, PageRequest
 from crossdock.console.sign_in.attempt_limiter import BusyError, TooManyAttemptsError
 from crossdock.console.sign_in.openid_provider import RefusedError
-from crossdock.console.sign_in.sign_in_methods import SignIn
+from crossdock.console.sign_in.sign_in_methods_and_sessions import SignIn
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 _MAX_WANTED = 2_000  # characters

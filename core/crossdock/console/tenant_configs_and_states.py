@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from crossdock.config import state_location
 from crossdock.config.project import project
 from crossdock.config.project.project import Project
-from crossdock.services.fleet import tenant_config_watch
+from crossdock.services.fleet import tenants_and_watched_configs
 from crossdock.state import PinnedTenant, State, StateUrl, Transaction
 
 _IN_ADDRESSES = re.compile(r"[A-Za-z0-9._-]+")
@@ -153,7 +153,7 @@ def fleet_tenants(pattern: str, base_files: Sequence[Path]) -> Tenants:
     def find() -> dict[str, tuple[Path, ...]]:
         return {
             path.stem: (*base, path)
-            for path in map(Path.absolute, tenant_config_watch.find_config_files(pattern))
+            for path in map(Path.absolute, tenants_and_watched_configs.find_config_files(pattern))
             if path not in base
         }
 

@@ -16,8 +16,7 @@ from crossdock.console.run_progress import progress_text
 from crossdock.console.tenant_configs_and_states import Tenant, Tenants
 from crossdock.errors import CrossdockError, text_with_code
 from crossdock.runs.audit_lines import paused_by_sentence
-from crossdock.services.scheduler.due_and_skipped_runs import DueJobs
-from crossdock.services.scheduler.start_delay_reason import StartDelay, explain_start_delay
+from crossdock.services.scheduler.due_run_decisions_and_preview import DueJobs, StartDelay, explain_start_delay
 from crossdock.state import DueRun, OverdueBatch, RunRecord, ScheduledRun, Transaction
 from crossdock.state.queries.record_counts_and_state_size import OpenRecordTotal
 from crossdock.values.clock import Clock

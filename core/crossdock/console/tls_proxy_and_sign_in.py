@@ -14,9 +14,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from crossdock.console.sign_in.accounts import AccountFile, import_password_hashes_module
-from crossdock.console.sign_in.openid_provider import OpenIdProvider
-from crossdock.console.sign_in.openid_settings_and_role_rules import load_openid_settings
-from crossdock.console.sign_in.sign_in_methods import SignIn
+from crossdock.console.sign_in.openid_provider import OpenIdProvider, load_openid_settings
+from crossdock.console.sign_in.sign_in_methods_and_sessions import SignIn
 from crossdock.errors import ConfigError
 from crossdock.reading.transport.tls_context import load_certificate_and_key
 from crossdock.values.clock import Clock

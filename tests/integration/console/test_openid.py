@@ -23,8 +23,7 @@ from tests.consoles import PASSWORD, Browser, ServedConsole, make_fleet, served
 from crossdock.console.sign_in import id_token_verification
 from crossdock.console.sign_in.accounts import AccountFile
 from crossdock.console.sign_in.id_token_verification import ExpectedClaims, InvalidIdTokenError
-from crossdock.console.sign_in.openid_provider import OpenIdProvider
-from crossdock.console.sign_in.openid_settings_and_role_rules import load_openid_settings
+from crossdock.console.sign_in.openid_provider import OpenIdProvider, load_openid_settings
 from crossdock.console.tls_proxy_and_sign_in import Protection
 from crossdock.console.visitors_and_roles import Role
 from crossdock.reading.transport.http_answer_and_error_types import Answer

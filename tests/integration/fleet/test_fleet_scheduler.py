@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from crossdock.config.schedules.due_times import Due
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.errors import UnavailableError
-from crossdock.services.fleet.fleet_scheduler import ASK_AFTER, LATEST, FleetScheduler
-from crossdock.services.fleet.run_slot_allocation import RunSlots
-from crossdock.services.fleet.tenants_from_config_files import Tenant
-from crossdock.services.fleet.worker_messages import CallResult, RunFacts, ScheduledCall, SharedLimit
+from crossdock.services.fleet.fleet_scheduler import ASK_AFTER, LATEST, FleetScheduler, RunSlots
+from crossdock.services.fleet.tenants_and_watched_configs import Tenant
+from crossdock.services.fleet.worker import CallResult, RunFacts, ScheduledCall, SharedLimit
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
 from crossdock.state import ScheduledRun
 from crossdock.state.fleet_leadership_and_jobs import JobFacts

@@ -19,9 +19,9 @@ from crossdock.config.project import project
 from crossdock.config.schedules.due_times import Due
 from crossdock.sandbox import SandboxServer
 from crossdock.services.fleet import worker
-from crossdock.services.fleet.tenants_from_config_files import load_fleet_base, load_tenant
-from crossdock.services.fleet.worker_messages import CallResult, ScheduledCall, SharedLimit
-from crossdock.services.scheduler import pending_notices
+from crossdock.services.fleet.tenants_and_watched_configs import load_fleet_base, load_tenant
+from crossdock.services.fleet.worker import CallResult, ScheduledCall, SharedLimit
+from crossdock.services.scheduler import run_events_and_pending_notices
 from crossdock.state import DueRun, SkippedRun
 from crossdock.state.db import run_lease
 from crossdock.state.db.schema import jobs
@@ -153,7 +153,9 @@ def test_a_secret_that_is_missing_here_is_an_error_of_its_run(
 
 def test_the_people_of_a_tenant_are_told_later(stage: FleetStage, monkeypatch: pytest.MonkeyPatch) -> None:
     """A look sends what a channel did not accept after the run, and the result says whether something is left."""
-    monkeypatch.setattr(pending_notices.send_pending_notices, "__kwdefaults__", {"older_than": timedelta()})
+    monkeypatch.setattr(
+        run_events_and_pending_notices.send_pending_notices, "__kwdefaults__", {"older_than": timedelta()}
+    )
     invoices = stage.folder / "out" / "t000" / "INV1.csv"
     invoices.write_text(invoices.read_text() + "9;C7;P0;1;1.5\n")
     with served(Receiver()) as hook:

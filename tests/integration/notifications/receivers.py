@@ -20,7 +20,7 @@ from typing import Any
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 from crossdock.config.notify_config import NotifyConfig
-from crossdock.services.notifications.notifier import Notifier
+from crossdock.services.notifications.mail_and_webhook_notifier import Notifier
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.run_messages import RunMessage

@@ -20,8 +20,8 @@ from tests.servers import served
 
 from crossdock.config.notify_config import Email
 from crossdock.errors import UnavailableError
-from crossdock.services.notifications import mail
-from crossdock.services.notifications.notifier import are_people_told
+from crossdock.services.notifications import mail_and_webhook_notifier
+from crossdock.services.notifications.mail_and_webhook_notifier import are_people_told
 from crossdock.services.notifications.run_events_and_messages import compose_message
 
 CODE = "[notification_failed]"
@@ -142,7 +142,7 @@ def test_a_server_without_login_is_reported() -> None:
 def test_a_slow_server_times_out(tls: str, greeting: bytes, drop: bytes) -> None:
     """However slowly bytes arrive, the attempt ends in time and the connection is closed."""
     with served(Odd(greeting, drop)) as odd:
-        channel = mail.MailChannel(Email.model_validate(email(odd.port, tls=tls)["email"]))
+        channel = mail_and_webhook_notifier.MailChannel(Email.model_validate(email(odd.port, tls=tls)["email"]))
         with pytest.raises(UnavailableError, match="timed out"):
             channel.send(compose_message(FAILED, {"failed"}, AT), at=AT, within_s=QUICK_S)
         assert odd.client_left.wait(30)

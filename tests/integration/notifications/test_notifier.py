@@ -19,7 +19,7 @@ from tests.integration.notifications.receivers import (
 )
 from tests.servers import served
 
-from crossdock.services.notifications import mail
+from crossdock.services.notifications import mail_and_webhook_notifier
 from crossdock.values import exact_json
 
 
@@ -71,7 +71,7 @@ def test_a_defect_is_reported_by_its_type(monkeypatch: pytest.MonkeyPatch) -> No
     def broken(*_: Any, **__: Any) -> None:
         raise KeyError("hunter2")
 
-    monkeypatch.setattr(mail.MailChannel, "send", broken)
+    monkeypatch.setattr(mail_and_webhook_notifier.MailChannel, "send", broken)
     assert notifier(email(25)).notify(FAILED) == ["the mail server 127.0.0.1:25 failed: KeyError"]
 
 

@@ -23,8 +23,8 @@ from tests.servers import served
 
 from crossdock.config.notify_config import Webhook
 from crossdock.errors import UnavailableError
+from crossdock.services.notifications.mail_and_webhook_notifier import WebhookChannel
 from crossdock.services.notifications.run_events_and_messages import compose_message
-from crossdock.services.notifications.webhook_channel import WebhookChannel
 from crossdock.values import exact_json
 
 CODE = "[notification_failed]"

@@ -24,7 +24,7 @@ from crossdock.runs.session_shared_by_runs import Session
 from crossdock.sandbox import SandboxServer
 from crossdock.services.inbox import webhook_record_delivery
 from crossdock.services.inbox.webhook_record_delivery import InboxWorker
-from crossdock.services.notifications.notifier import Notifier
+from crossdock.services.notifications.mail_and_webhook_notifier import Notifier
 from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler, WorkerPool

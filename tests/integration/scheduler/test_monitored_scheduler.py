@@ -28,11 +28,11 @@ from crossdock.runs import stream_reading_and_state_comparison, sync_and_replay
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.run_report import Report
 from crossdock.services.inbox import webhook_record_delivery
-from crossdock.services.inbox.webhook_receiver import RefusedCounts
+from crossdock.services.inbox.webhook_receiver_and_writer import RefusedCounts
 from crossdock.services.inbox.webhook_record_delivery import InboxWorker
-from crossdock.services.notifications.notifier import Notifier
+from crossdock.services.notifications.mail_and_webhook_notifier import Notifier
 from crossdock.services.observability.health_and_metrics import Metrics
-from crossdock.services.scheduler import run_event_builders
+from crossdock.services.scheduler import run_events_and_pending_notices
 from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler, WebhookReception
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER
@@ -285,7 +285,7 @@ def test_a_run_that_hangs_is_reported_at_its_deadline(
 ) -> None:
     """Once, while it runs."""
     monkeypatch.setenv("KEY", "k")
-    monkeypatch.setattr(run_event_builders, "WATCH_S", 0.01)
+    monkeypatch.setattr(run_events_and_pending_notices, "WATCH_S", 0.01)
     case = ServiceCase(
         tmp_path, receiver, caplog, jobs={"nightly": job("UTC", schedule={"at": "12:00"}, done_by="13:00")}
     )

@@ -14,10 +14,9 @@ from tests.unit.console.visitor import HOST, Visitor
 
 from crossdock.console import tenant_configs_and_states
 from crossdock.console.page_request_context import Console, PageRequest
-from crossdock.console.routes import PAGES
 from crossdock.console.tenant_overviews import Overviews
 from crossdock.console.visitors_and_roles import local_user_as_administrator
-from crossdock.console.web_app import Page, build_web_app
+from crossdock.console.web_server import PAGES, Page, build_web_app
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.serving import ServerNames
 

@@ -13,9 +13,9 @@ from tests.unit.cli.conftest import CommandLine
 from tests.unit.cli.conftest import command_line as command_line  # noqa: PLC0414  a fixture
 from tests.unit.console.visitor import Visitor, visiting
 
-from crossdock.console import personal_data_access, routes
+from crossdock.console import personal_data_access, web_server
 from crossdock.console.page_request_context import PageRequest
-from crossdock.console.web_app import Page
+from crossdock.console.web_server import Page
 from crossdock.state import AuditEntry, AuditFilter
 from crossdock.values.actor import Actor, acting_as
 
@@ -97,7 +97,7 @@ def seen(visit: PageRequest) -> Response:
 
 def test_who_sees_personal_data_is_logged(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The data is only shown if that is stored, for which nobody waits long."""
-    monkeypatch.setattr("tests.unit.console.visitor.PAGES", (*routes.PAGES, Page("/t/{tenant}/seen", seen)))
+    monkeypatch.setattr("tests.unit.console.visitor.PAGES", (*web_server.PAGES, Page("/t/{tenant}/seen", seen)))
     monkeypatch.setattr(personal_data_access, "_WAITS_S", 0.05)
     with visiting(command_line.config) as visitor:
         with closing(sqlite3.connect(command_line.folder / "state.db", isolation_level=None)) as other:

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from crossdock.console.cached_background_reads import FRESH_S, SHARE, CachedBackgroundReads
+from crossdock.console.page_request_context import FRESH_S, SHARE, CachedBackgroundReads
 from crossdock.errors import StateError
 from crossdock.testing.manual_clock import ManualClock
 

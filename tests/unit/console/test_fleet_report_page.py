@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from msgspec import structs
 
-from crossdock.console import newest_run_per_tenant_report
+from crossdock.console import run_and_fleet_report
 from crossdock.state import RunRecord
 
 AT = datetime(2026, 11, 24, 6, tzinfo=UTC)
@@ -29,7 +29,7 @@ def test_those_that_need_a_person_are_first(run: RunRecord) -> None:
         "cask": structs.replace(run, status="degraded", tally={"wms.items": {"open": {"rejected": 2}}}),
         "dune": None,
     }
-    page = newest_run_per_tenant_report.self_contained_page(
+    page = run_and_fleet_report.render_fleet_report_file(
         newest, {"evil": "<b>state.yaml</b>:1: is not valid\n  mend it"}, at=AT
     )
     places = [page.index(f">{name}") for name in ("evil", "bolt", "cask", "acme", "dune")]
@@ -42,4 +42,4 @@ def test_those_that_need_a_person_are_first(run: RunRecord) -> None:
 
 def test_an_empty_fleet_has_a_page() -> None:
     """It shows that none has run."""
-    assert "as of 2026-11-24 06:00:00Z: none." in newest_run_per_tenant_report.self_contained_page({}, {}, at=AT)
+    assert "as of 2026-11-24 06:00:00Z: none." in run_and_fleet_report.render_fleet_report_file({}, {}, at=AT)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from crossdock.console.nightly_allowance_and_refusals_plot import (
+from crossdock.console.plot_shapes import (
+    ALLOWANCE_PLOT_WIDTH,
     REFUSALS_HEIGHT,
     plot_allowance_and_refusals,
     runs_within_day_of_newest,
 )
-from crossdock.console.request_allowance_plot import WIDTH
 from crossdock.state import RunRecord
 
 NOW = datetime(2026, 3, 29, 6, tzinfo=UTC)
@@ -38,7 +38,7 @@ def test_runs_are_drawn_apart_with_their_refusals() -> None:
     assert drawn is not None
     small, large = drawn.refusals
     assert (small[3], large[3]) == (REFUSALS_HEIGHT // 4, REFUSALS_HEIGHT)
-    assert (small[0], large[0] + large[2]) == (0, WIDTH)
+    assert (small[0], large[0] + large[2]) == (0, ALLOWANCE_PLOT_WIDTH)
     assert drawn.plot.times == ["20:00Z", "22:30Z", "01:00Z", "03:30Z", "06:00Z"]
     assert "3 runs had between 50 and 100 tokens, and 50 requests were refused." in drawn.description
 

@@ -18,7 +18,7 @@ from tests.report_page import Page
 from tests.unit.console.visitor import Visitor, visiting
 
 from crossdock.console.action_definitions import ACTIONS
-from crossdock.console.routes import PAGES
+from crossdock.console.web_server import PAGES
 from crossdock.state import StateUrl
 from crossdock.values.state_words import RecordState
 

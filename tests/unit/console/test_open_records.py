@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.report_page import AT, dead_letter, finish, sqlite_state, start, waiting
 from tests.unit.state.samples import intent
 
-from crossdock.console.run_report_page import open_records
+from crossdock.console.run_and_fleet_report import open_records
 
 
 def test_states_without_records_are_left_out(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.console.page_checksum_in_last_line import append_checksum_line, verified_digest
+from crossdock.console.page_rendering import append_checksum_line, verified_digest
 from crossdock.errors import RefusedError
 
 CONTENT, DIGEST = append_checksum_line("<body>\n<h1>Größe</h1>\n<p>31.50 EUR</p>\n")

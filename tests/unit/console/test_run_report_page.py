@@ -25,7 +25,7 @@ from tests.report_page import (
 )
 from tests.unit.state.samples import intent
 
-from crossdock.console import page_rendering, run_report_page
+from crossdock.console import page_rendering, run_and_fleet_report
 from crossdock.state import FileFacts, RunResult, State, Transaction
 from crossdock.values.raw_rows_and_records import REASONS
 from crossdock.values.run_messages import RunMessage
@@ -48,7 +48,7 @@ def report(tx: Transaction, run_id: int, **more: Any) -> Page:
     """The page of a run; it shows no record's data."""
     run = tx.runs.get(run_id)
     assert run is not None
-    text = run_report_page.self_contained_page(tx, run, **SHOWN, **more)
+    text = run_and_fleet_report.render_run_report_file(tx, run, **SHOWN, **more)
     assert "secret-canary" not in text
     return Page(text)
 
@@ -134,15 +134,15 @@ def test_a_tally_that_does_not_balance_is_reported(kept: State) -> None:
 
 def test_of_each_reason_the_first_records_are_listed(kept: State) -> None:
     """The others are counted, with the command that lists them; a long list is folded, a short one open."""
-    many = [dead_letter(number) for number in range(1, run_report_page.LISTED + 12)]
+    many = [dead_letter(number) for number in range(1, run_and_fleet_report.LISTED + 12)]
     with kept.begin() as tx:
         run = start(tx)
         tx.dead_letters.put([*many, dead_letter(9_001, code="conflict")], run_id=run, at=AT)
         finish(tx, run, rejected=len(many) + 1)
-        text = run_report_page.self_contained_page(tx, finish(tx, run), **SHOWN)
+        text = run_and_fleet_report.render_run_report_file(tx, finish(tx, run), **SHOWN)
     page = Page(text)
     listed = [line[1] for line in page.under("stream", "key", "stage")]
-    assert listed == [*(f"K{number}" for number in range(1, run_report_page.LISTED + 1)), "K9001"]
+    assert listed == [*(f"K{number}" for number in range(1, run_and_fleet_report.LISTED + 1)), "K9001"]
     assert f"11 more: crossdock records list --state rejected --limit {len(many)}" in page.text
     assert re.findall("<details[^>]*>", text) == ["<details>", "<details open>"]
 
@@ -181,7 +181,7 @@ def test_a_page_is_self_contained(kept: State) -> None:
     with kept.begin() as tx:
         run = start(tx)
         tx.dead_letters.put([dead_letter(1)], run_id=run, at=AT)
-        text = run_report_page.self_contained_page(tx, finish(tx, run, rejected=1, timings=TIMINGS), **SHOWN)
+        text = run_and_fleet_report.render_run_report_file(tx, finish(tx, run, rejected=1, timings=TIMINGS), **SHOWN)
     page = Page(text)
     assert not page.tags & {"script", "img", "link", "iframe", "object", "form", "base", "a"}
     assert not page.names & {"src", "href", "style"}
@@ -200,25 +200,25 @@ def test_no_page_is_larger_than_it_may_be(kept: State) -> None:
     with kept.begin() as tx:
         run = start(tx)
         for place, code in enumerate(sorted(REASONS)):
-            numbers = range(1_000 * place, 1_000 * place + run_report_page.LISTED)
+            numbers = range(1_000 * place, 1_000 * place + run_and_fleet_report.LISTED)
             dead_letters = [dead_letter(n, code=code, key=huge, message=huge, source=huge, raw={}) for n in numbers]
             tx.dead_letters.put(dead_letters, run_id=run, at=AT)
         parents = [{"resource": "customer", "namespace": "wms", "key": huge}]
-        listed = range(1, run_report_page.LISTED + 1)
+        listed = range(1, run_and_fleet_report.LISTED + 1)
         tx.waiting_records.put(
             [waiting(n, key=huge, waits_for=parents, source=huge) for n in listed], run_id=run, at=AT
         )
         unsettled = [intent(n, key=huge, source=huge, status="in_doubt") for n in listed]
         tx.intents.add(unsettled, run_id=run, fence=1, at=AT)
         finish(tx, run, error=huge * 20, rejected=1)
-        text = run_report_page.self_contained_page(tx, finish(tx, run), **SHOWN)
+        text = run_and_fleet_report.render_run_report_file(tx, finish(tx, run), **SHOWN)
     assert 4_000_000 < len(text.encode()) < 5_000_000
     page = Page(text)
     hidden = [int(number) for number in re.findall(r"(\d+) more: crossdock records list", page.text)]
     lists = [table for table in page.tables if table[0][:2] == ["stream", "key"]]
     assert {line[1] for table in lists for line in table[1:]} == {"&" * page_rendering.MAX_TEXT + "…"}
     assert len(lists) == len(REASONS) + 2
-    assert sum(hidden) + sum(len(table) - 1 for table in lists) == len(lists) * run_report_page.LISTED
+    assert sum(hidden) + sum(len(table) - 1 for table in lists) == len(lists) * run_and_fleet_report.LISTED
 
 
 def test_a_hundred_thousand_dead_letters_are_counted_and_not_loaded(kept: State, tmp_path: Path) -> None:
@@ -233,13 +233,13 @@ def test_a_hundred_thousand_dead_letters_are_counted_and_not_loaded(kept: State,
         assert found is not None
         tracemalloc.start()
         try:
-            text = run_report_page.self_contained_page(tx, found, **SHOWN)
+            text = run_and_fleet_report.render_run_report_file(tx, found, **SHOWN)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
     page = Page(text)
     assert page.summaries == ["bad_value 33,334 records", "conflict 33,334 records", "rejected 33,333 records"]
-    assert len(page.under("stream", "key", "stage")) == 3 * run_report_page.LISTED
+    assert len(page.under("stream", "key", "stage")) == 3 * run_and_fleet_report.LISTED
     assert len(text.encode()) < 5_000_000
     assert peak < 5_000_000
 

@@ -10,7 +10,7 @@ import pytest
 from tests.report_page import AT, HIDDEN, HIDDEN_SHOWN, HOSTILE, Page, dead_letter, sqlite_state
 from tests.unit.migration.loaded_migration import LATER, LoadedMigration, loaded_project, reconciliation
 
-from crossdock.console import page_checksum_in_last_line, self_contained_sign_off_report
+from crossdock.console import page_rendering, self_contained_sign_off_report
 from crossdock.migration.sign_off_report import Document
 from crossdock.state import WaveApproval
 from crossdock.state.tables.inputs_of_streams import FileFacts
@@ -28,9 +28,7 @@ def loaded(tmp_path: Path) -> Iterator[LoadedMigration]:
 
 def page(report: Document) -> str:
     """The page as it is written."""
-    content, _ = page_checksum_in_last_line.append_checksum_line(
-        self_contained_sign_off_report.self_contained_page(report)
-    )
+    content, _ = page_rendering.append_checksum_line(self_contained_sign_off_report.self_contained_page(report))
     return content.decode()
 
 

@@ -14,10 +14,9 @@ from tests.report_page import Page
 
 from crossdock.console import tenant_configs_and_states
 from crossdock.console.page_request_context import Console
-from crossdock.console.routes import PAGES
 from crossdock.console.tenant_overviews import Overviews
 from crossdock.console.visitors_and_roles import ALL_TENANTS, Person, Role
-from crossdock.console.web_app import build_web_app
+from crossdock.console.web_server import PAGES, build_web_app
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.serving import ServerNames
 

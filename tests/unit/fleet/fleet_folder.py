@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from crossdock.services.fleet.tenants_from_config_files import FleetBase, load_fleet_base
+from crossdock.services.fleet.tenants_and_watched_configs import FleetBase, load_fleet_base
 
 
 class FleetFolder:

@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 
-from crossdock.services.fleet.notices_grouped_by_time import AT_LEAST, AT_MOST, GroupedNotices
-from crossdock.services.notifications.notifier import Notifier
+from crossdock.services.fleet.fleet_service import AT_LEAST, AT_MOST, GroupedNotices
+from crossdock.services.notifications.mail_and_webhook_notifier import Notifier
 from crossdock.services.notifications.run_events_and_messages import Event, RunWaiting, ScheduledRunEnded
 
 NOW = datetime(2026, 11, 24, 3, tzinfo=UTC)

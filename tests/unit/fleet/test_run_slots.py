@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.services.fleet.run_slot_allocation import QueuedRun, RunSlots
+from crossdock.services.fleet.fleet_scheduler import QueuedRun, RunSlots
 
 DUE = datetime(2026, 11, 24, 2, 30, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.services.fleet.worker_messages import (
+from crossdock.services.fleet.worker import (
     VERSION,
     CallResult,
     RunFacts,

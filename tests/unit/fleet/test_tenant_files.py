@@ -8,7 +8,7 @@ import pytest
 from tests.unit.fleet.fleet_folder import FleetFolder
 
 from crossdock.errors import ConfigError
-from crossdock.services.fleet.tenant_config_watch import TenantChanges, TenantFiles, find_config_files
+from crossdock.services.fleet.tenants_and_watched_configs import TenantChanges, TenantFiles, find_config_files
 from crossdock_connectors.sftp_warehouse.settings import SftpServerSettings
 
 

@@ -10,7 +10,7 @@ from tests.unit.fleet.fleet_folder import FleetFolder
 
 from crossdock.config.project import project
 from crossdock.errors import ConfigError, CrossdockError
-from crossdock.services.fleet.tenants_from_config_files import digest_of_files, load_fleet_base, load_tenant
+from crossdock.services.fleet.tenants_and_watched_configs import digest_of_files, load_fleet_base, load_tenant
 
 
 @pytest.fixture

@@ -17,9 +17,8 @@ import pytest
 from tests.unit.inbox.depot import SCHEME, endpoint, new_secret, signed
 
 from crossdock.errors import ConfigError, StateError
-from crossdock.services.inbox import webhook_receiver, webhook_writer
-from crossdock.services.inbox.webhook_receiver import Receiver, RefusedCounts
-from crossdock.services.inbox.webhook_writer import WebhookWriter
+from crossdock.services.inbox import webhook_receiver_and_writer
+from crossdock.services.inbox.webhook_receiver_and_writer import Receiver, RefusedCounts, WebhookWriter
 from crossdock.state import PinnedTenant, State, StateUrl, create_or_upgrade_state
 from crossdock.state.tables.webhooks_and_records_to_fetch import Inbox
 from crossdock.values.clock import SystemClock
@@ -73,7 +72,7 @@ def stage(
     writer = WebhookWriter(open_state or (lambda: State(url, PIN)), SystemClock(), wake)
     try:
         made = Receiver({"depot": endpoint(folder, secret)}, writer, refused)
-        with webhook_receiver.serve(made, "127.0.0.1", 0) as base_url:
+        with webhook_receiver_and_writer.serve(made, "127.0.0.1", 0) as base_url:
             opened = Stage(base_url, url, secret, refused, woken, folder)
             with opened.client:
                 yield opened
@@ -170,7 +169,7 @@ def test_a_body_that_says_less_than_it_sends_is_cut_off(each: Stage) -> None:
 
 def test_bodies_that_trickle_do_not_keep_others_from_being_read(each: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of bodies that are too large together those that have taken longest are given up, and later ones are read."""
-    monkeypatch.setattr(webhook_receiver, "BODIES_AT_MOST", 1 << 20)
+    monkeypatch.setattr(webhook_receiver_and_writer, "BODIES_AT_MOST", 1 << 20)
     parts, slow = urlsplit(each.base_url), list[socket.socket]()
     head = b"POST /webhooks/depot HTTP/1.1\r\nhost: x\r\ncontent-length: 2000000\r\n\r\n"
     with stage(each.folder, each.url) as bounded, ExitStack() as stack:
@@ -264,12 +263,12 @@ def test_what_was_refused_is_not_stored_later(
             raise failures.pop()
         return State(state_url, PIN)
 
-    monkeypatch.setattr(webhook_receiver, "STORED_WITHIN_S", 0.05)
+    monkeypatch.setattr(webhook_receiver_and_writer, "STORED_WITHIN_S", 0.05)
     with stage(tmp_path, state_url, open_state) as opened:
         assert opened.send(b'{"keys": [["1"]]}').status_code == 503
         assert begun.wait(60)
         assert opened.send(b'{"keys": [["2"]]}').status_code == 503
-        monkeypatch.setattr(webhook_receiver, "STORED_WITHIN_S", 60)
+        monkeypatch.setattr(webhook_receiver_and_writer, "STORED_WITHIN_S", 60)
         goes_on.set()
         assert opened.send(b'{"keys": [["3"]]}').status_code == 200
         assert opened.keys() == [("1", 1), ("3", 1)][fails:]
@@ -288,8 +287,8 @@ def test_many_large_webhooks_that_wait_are_refused(
         goes_on.wait(60)
         return State(state_url, PIN)
 
-    monkeypatch.setattr(webhook_receiver, "STORED_WITHIN_S", 60)
-    monkeypatch.setattr(webhook_writer, "QUEUED_BYTES", 1)
+    monkeypatch.setattr(webhook_receiver_and_writer, "STORED_WITHIN_S", 60)
+    monkeypatch.setattr(webhook_receiver_and_writer, "QUEUED_BYTES", 1)
     with stage(tmp_path, state_url, open_state) as opened, ThreadPoolExecutor(1) as pool:
         first = pool.submit(opened.send, b'{"keys": [["1"]]}')
         assert begun.wait(60)
@@ -304,5 +303,8 @@ def test_a_port_that_is_taken_is_told(each: Stage) -> None:
     """A second receiver on the same port is an error of the call."""
     port = urlsplit(each.base_url).port or 0
     unused = Receiver({}, None, each.refused)  # type: ignore[arg-type]  # nothing is received
-    with pytest.raises(ConfigError, match="cannot listen"), webhook_receiver.serve(unused, "127.0.0.1", port):
+    with (
+        pytest.raises(ConfigError, match="cannot listen"),
+        webhook_receiver_and_writer.serve(unused, "127.0.0.1", port),
+    ):
         pass

@@ -12,7 +12,7 @@ import yaml
 
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.errors import ConfigError
-from crossdock.services.notifications.notifier import Notifier
+from crossdock.services.notifications.mail_and_webhook_notifier import Notifier
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import config_file
 from crossdock.values.config_base_types import ConfigModel

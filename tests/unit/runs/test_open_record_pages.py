@@ -32,7 +32,7 @@ def pages(tx: Transaction, kind: str, limit: int, choice: RecordFilter = ALL, **
 
 
 def fill(state: State) -> None:
-    """Seven records in each of `KINDS`, which differ in stream, reason, time and key."""
+    """Seven records in each of `ASSET_MEDIA_TYPES`, which differ in stream, reason, time and key."""
     run = start(state)
     with state.begin() as tx:
         for number in range(1, 8):

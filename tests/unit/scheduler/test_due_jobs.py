@@ -14,7 +14,7 @@ from tests.unit.scheduling.wallclock import utc
 
 from crossdock.config.schedules.due_times import Due
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
-from crossdock.services.scheduler.due_and_skipped_runs import DueJob, DueJobs
+from crossdock.services.scheduler.due_run_decisions_and_preview import DueJob, DueJobs
 from crossdock.state import DueRun, State, Transaction, create_or_upgrade_state, parse_database_url
 
 BEGIN = utc(2026, 6, 1)

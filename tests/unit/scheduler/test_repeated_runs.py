@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.services.scheduler.run_event_builders import REMIND_AFTER, PreviousRun, previous_run
+from crossdock.services.scheduler.run_events_and_pending_notices import REMIND_AFTER, PreviousRun, previous_run
 from crossdock.state import DueRun, RunResult, State
 from crossdock.state.tables.scheduled_runs import Status
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts, Tally

@@ -14,7 +14,7 @@ from crossdock.config.schedules.due_times import Due
 from crossdock.printable import printable
 from crossdock.services.inbox.webhook_record_delivery import Partners, WorkResult
 from crossdock.services.scheduler import stderr_log
-from crossdock.services.scheduler.run_event_builders import could_not_start_event
+from crossdock.services.scheduler.run_events_and_pending_notices import could_not_start_event
 from crossdock.services.scheduler.stderr_log import LogFormat, RunLog
 from crossdock.values.run_messages import RunMessage
 

@@ -48,7 +48,7 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
     Exit codes: 0 signed off; 2 wrong usage or config; 3 a source or the state cannot be read; 4 refused: each reason is
     listed with what to do; 130 interrupted.
     """
-    from crossdock.console import page_checksum_in_last_line, page_rendering, self_contained_sign_off_report
+    from crossdock.console import page_rendering, self_contained_sign_off_report
     from crossdock.errors import ConfigError
     from crossdock.migration import sign_off as signing
     from crossdock.values.clock import SystemClock
@@ -64,7 +64,7 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
     loaded, digests = load_project(config), list[str]()
 
     def write(document: dict[str, Any]) -> str:
-        content, digest = page_checksum_in_last_line.append_checksum_line(
+        content, digest = page_rendering.append_checksum_line(
             self_contained_sign_off_report.self_contained_page(document)
         )
         page_rendering.write_page_file(place, content.decode())

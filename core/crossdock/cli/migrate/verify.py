@@ -27,7 +27,7 @@ def verify(report: Path, config: Path, *, as_json: bool) -> None:
     Exit codes: 0 unchanged; 2 the file cannot be read; 3 the state cannot be read; 4 the file was changed, or the state
     has no sign-off with this report.
     """
-    from crossdock.console import page_checksum_in_last_line
+    from crossdock.console import page_rendering
     from crossdock.errors import ConfigError, RefusedError
     from crossdock.values.safe_local_files import read_regular
 
@@ -38,7 +38,7 @@ def verify(report: Path, config: Path, *, as_json: bool) -> None:
             f"the report cannot be read: {error.strerror}", where=str(report), code="file_unreadable"
         ) from error
     try:
-        digest = page_checksum_in_last_line.verified_digest(content)
+        digest = page_rendering.verified_digest(content)
     except RefusedError as error:
         raise RefusedError(error.message, where=str(report), hint=error.hint, code=error.code) from None
     document: dict[str, Any] = {"sha256": digest, "name": None, "signed_off_at": None, "signed_off_by": None}

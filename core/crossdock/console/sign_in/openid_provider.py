@@ -16,26 +16,74 @@ from contextlib import closing
 from functools import partial
 from hashlib import sha256
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from msgspec import Struct
+from pydantic import AfterValidator, Field
 
-from crossdock.console.sign_in.openid_settings_and_role_rules import OpenIdSettings, RoleRule
 from crossdock.console.visitors_and_roles import ALL_TENANTS, Person, Role
 from crossdock.errors import ConfigError, UnauthorizedError
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.reading.transport.oauth_messages import (
+    ClientAuth,
     client_authentication,
     error_code,
     json_members,
     pkce_challenge,
     refusal_text,
 )
+from crossdock.reading.transport.proxy_and_certificate_settings import HttpConnection
+from crossdock.values import config_file
 from crossdock.values.clock import Clock
+from crossdock.values.config_base_types import ConfigModel, SecretRef
 from crossdock.values.json_paths import at_path
 from crossdock.values.web_address_checks import check_address_without_query, check_https_or_loopback_address
+
+
+class RoleRule(ConfigModel):
+    """A role of those whose claim has a value."""
+
+    claim: str
+    """The claim, such as ``groups``, or its path, such as ``realm_access.roles``."""
+    value: str
+    """The value that it has, or that its list contains."""
+    role: Literal["viewer", "operator", "administrator"]
+    """The role that this gives."""
+    tenants: tuple[str, ...] = ()
+    """The tenants at which it gives the role; by default all."""
+
+
+class OpenIdSettings(ConfigModel):
+    """A provider at which the console is registered as a client."""
+
+    issuer: Annotated[str, AfterValidator(check_address_without_query)]
+    """The issuer, exactly as the provider names itself; https, or http on this machine."""
+    client_id: str
+    """The name of the console at the provider."""
+    client_secret: SecretRef | None = None
+    """Its secret, as ``env:NAME`` or ``file:PATH``; none for a public client."""
+    client_auth: ClientAuth = "basic"
+    """How the secret is sent: HTTP Basic, or ``post`` in the form."""
+    scopes: tuple[str, ...] = ("openid", "profile", "email")
+    """What is asked for."""
+    name: str = "OpenID Connect"
+    """What the button calls the provider."""
+    person: str = "email"
+    """The claim that names people; ``sub`` if it is missing, or an address that is not verified."""
+    roles: Annotated[tuple[RoleRule, ...], Field(min_length=1)]
+    """Who may do what. Of several rules that fit, the highest role counts."""
+    http: HttpConnection = HttpConnection()
+    """Proxy and certificates, as in ``platform.http``."""
+
+
+def load_openid_settings(path: Path) -> OpenIdSettings:
+    """Read the file. Raises ConfigError."""
+    document = config_file.read(path)
+    return document.validated_as_model(OpenIdSettings, document.data)
+
 
 ANSWER_PATH = "/sign-in/openid/answer"
 LASTS_S = 600  # for a person to sign in at the provider

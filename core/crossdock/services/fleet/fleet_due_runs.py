@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from crossdock.config.schedules.due_times import Due, all_due_after
 from crossdock.config.schedules.job_and_schedule_config import JobConfig, Schedule
-from crossdock.services.scheduler.due_and_skipped_runs import AHEAD, DueJobs
+from crossdock.services.scheduler.due_run_decisions_and_preview import AHEAD, DueJobs
 from crossdock.services.scheduler.scheduler import ON_TIME
 from crossdock.state import ScheduledRun, SkippedRun
 from crossdock.state.fleet_leadership_and_jobs import JobFacts

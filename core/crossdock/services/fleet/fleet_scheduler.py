@@ -5,9 +5,11 @@ The states decide what runs: a call that is repeated, late or made by two schedu
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -18,16 +20,57 @@ from crossdock.errors import CrossdockError, text_with_code
 from crossdock.services.fleet import worker
 from crossdock.services.fleet.executor_kinds_by_entry_point import Opened
 from crossdock.services.fleet.fleet_due_runs import DueCall, FleetSchedule
-from crossdock.services.fleet.run_slot_allocation import SLOW_S, QueuedRun, RunSlots
-from crossdock.services.fleet.tenants_from_config_files import Tenant
-from crossdock.services.fleet.worker_messages import CallResult, RunFacts, ScheduledCall, SharedLimit
+from crossdock.services.fleet.tenants_and_watched_configs import Tenant
+from crossdock.services.fleet.worker import CallResult, RunFacts, ScheduledCall, SharedLimit
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
 from crossdock.services.observability.health_and_metrics import Part
-from crossdock.services.scheduler.pending_notices import IN_PROGRESS, duration_of_pause_after_failures
+from crossdock.services.scheduler.run_events_and_pending_notices import IN_PROGRESS, duration_of_pause_after_failures
 from crossdock.state.fleet_leadership_and_jobs import JobFacts
 from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors, masked_error_text
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
+
+SLOW_S = 600.0
+"""A run is slow if it is expected to take longer, or if its tenant's last run did not complete."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class QueuedRun:
+    """The place of a run in the queue: earliest due first, and among equals the shortest."""
+
+    due: datetime
+    expected_s: float
+    tenant: str
+    hosts: frozenset[str] = field(compare=False, default=frozenset())
+    is_slow: bool = field(compare=False, default=False)
+
+
+class RunSlots(Struct, frozen=True):
+    at_once: int
+    per_host: int
+
+    @property
+    def most_slow_runs_at_once(self) -> int:
+        """The most slow runs at the same time: half of all, so that the others always have slots."""
+        return max(1, self.at_once // 2)
+
+    def choose_runs_to_start(self, waiting: Iterable[QueuedRun], running: Iterable[QueuedRun]) -> list[QueuedRun]:
+        in_use = list(running)
+        free, slow = self.at_once - len(in_use), sum(each.is_slow for each in in_use)
+        hosts = Counter(host for each in in_use for host in each.hosts)
+        chosen: list[QueuedRun] = []
+        for each in sorted(waiting):
+            if free <= len(chosen):
+                break
+            if any(hosts[host] >= self.per_host for host in each.hosts) or (
+                each.is_slow and slow >= self.most_slow_runs_at_once
+            ):
+                continue
+            chosen.append(each)
+            slow += each.is_slow
+            hosts.update(each.hosts)
+        return chosen
+
 
 SOONEST, LATEST = timedelta(seconds=2), timedelta(minutes=5)
 """The first and the longest pause before a failed call is repeated. Each pause is twice the one before."""

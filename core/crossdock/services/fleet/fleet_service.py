@@ -8,26 +8,125 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from crossdock.config.schedules.due_times import Due
 from crossdock.config.schedules.job_and_schedule_config import Schedule
 from crossdock.errors import CrossdockError, StateBusyError, StateError
 from crossdock.services.fleet.fleet_due_runs import DueCall
 from crossdock.services.fleet.fleet_scheduler import FleetScheduler, Listener, PostponedCall
-from crossdock.services.fleet.notices_grouped_by_time import GroupedNotices
-from crossdock.services.fleet.tenant_config_watch import TenantFiles
-from crossdock.services.fleet.worker_messages import RunFacts
-from crossdock.services.notifications.run_events_and_messages import RunOverdue, RunWaiting, ScheduledRunEnded
+from crossdock.services.fleet.tenants_and_watched_configs import TenantFiles
+from crossdock.services.fleet.worker import RunFacts
+from crossdock.services.notifications.mail_and_webhook_notifier import Notifier, are_people_told
+from crossdock.services.notifications.run_events_and_messages import (
+    Event,
+    RunOverdue,
+    RunWaiting,
+    ScheduledRunEnded,
+    kinds_of_event,
+)
 from crossdock.services.observability.health_and_metrics import Metrics, Part
-from crossdock.services.scheduler import run_event_builders
+from crossdock.services.scheduler import run_events_and_pending_notices
+from crossdock.services.scheduler.run_events_and_pending_notices import duration_of_pause_after_failures
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.state.fleet_leadership_and_jobs import FleetDatabase, FleetLeader, JobFacts
 from crossdock.values.clock import Clock
 from crossdock.values.process_names import own_process_name
 from crossdock.values.run_messages import RunMessage, warning_and_note_texts
+
+AT_LEAST, AT_MOST = timedelta(minutes=1), timedelta(minutes=15)
+"""How long events are collected: at least, and at most while runs are in progress."""
+
+
+TenantEvent = tuple[str, Event]  # by the name of the tenant
+
+
+class GroupedNotices:
+    """Collects events and sends them from a thread, so that a slow channel delays nothing. Repeats failed messages."""
+
+    def __init__(self, notifier: Notifier | None) -> None:
+        self._notifier = notifier
+        self._events: list[TenantEvent] = []
+        self._since: datetime | None = None
+        self._collected: set[tuple[str, int]] = set()  # runs with their tenants, until `pop_notified_runs` returns them
+        self._thread = ThreadPoolExecutor(1, "notices")
+        self._sending: list[tuple[list[TenantEvent], Future[bool]]] = []  # one after the other
+        self._failures, self._again = 0, datetime.min.replace(tzinfo=UTC)
+        self._delivered: list[tuple[str, int]] = []
+
+    def collect_event(self, tenant: str, event: Event, now: datetime, *, is_news: bool = True) -> None:
+        """Collect *event* if it is selected. Without *is_news*, leave it out if it was collected before."""
+        run_id = event.run_id if isinstance(event, ScheduledRunEnded) else None
+        if self._notifier is None or (not is_news and run_id is not None and (tenant, run_id) in self._collected):
+            return
+        if self._notifier.is_event_selected(event):
+            self._events.append((tenant, event))
+            self._since = self._since or now
+            if run_id is not None:
+                self._collected.add((tenant, run_id))
+        elif run_id is not None and (
+            kinds_of_event(event) or not is_news
+        ):  # without kinds, the worker has removed the mark
+            self._delivered.append((tenant, run_id))
+
+    def send_if_due(self, now: datetime, *, tenants: int, is_idle: bool) -> None:
+        """Send the collected events, if the first is old enough and no channel has just failed."""
+        self._collect_sending_outcomes(now)
+        is_time = self._since is not None and now - self._since >= (AT_LEAST if is_idle else AT_MOST)
+        if is_time and now >= self._again and not self._sending:
+            self.send_collected_events(tenants=tenants)
+
+    def pop_notified_runs(self) -> dict[str, list[int]]:
+        """Return the runs of each tenant of which people know, or need not know, since the last call.
+
+        From then on the caller has to leave out such a run as long as its tenant's state tells of it.
+        """
+        found: dict[str, list[int]] = {}
+        for tenant, run_id in self._delivered:
+            found.setdefault(tenant, []).append(run_id)
+        self._collected.difference_update(self._delivered)
+        self._delivered = []
+        return found
+
+    def send_all_and_close(self, now: datetime, *, tenants: int) -> None:
+        """Send the collected events, also those that a channel has just not accepted, and wait until they are sent.
+
+        The notifier bounds that time.
+        """
+        wait(future for _, future in self._sending)
+        self._collect_sending_outcomes(now)
+        self.send_collected_events(tenants=tenants)
+        self._thread.shutdown()
+
+    def send_collected_events(self, *, tenants: int) -> None:
+        if not self._events:
+            return
+        events, self._events, self._since = self._events, [], None
+        self._sending.append((events, self._thread.submit(self._deliver, events, tenants)))
+
+    def _collect_sending_outcomes(self, now: datetime) -> None:
+        """Take the outcome of what was sent. Events that a channel has not accepted are collected again."""
+        while self._sending and self._sending[0][1].done():
+            events, future = self._sending.pop(0)
+            if future.result():
+                self._failures = 0
+                ended = ((tenant, event) for tenant, event in events if isinstance(event, ScheduledRunEnded))
+                self._delivered += [(tenant, event.run_id) for tenant, event in ended if event.run_id is not None]
+            else:
+                self._failures += 1
+                self._events, self._since = [*events, *self._events], now - AT_MOST
+                self._again = now + duration_of_pause_after_failures(self._failures)
+
+    def _deliver(self, events: list[TenantEvent], tenants: int) -> bool:
+        assert self._notifier is not None  # else there are no events
+        problems = self._notifier.notify_of_several_events(events, tenants)
+        for problem in problems:
+            LOGGER.error("notification failed: %s", problem)
+        return are_people_told(problems)
+
 
 ALL_JOBS = "(all jobs)"
 _BUSY = "all slots of the fleet are in use"
@@ -66,7 +165,7 @@ class FleetReporting:
 
     def report_failed_start(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
         advice = f"{message.advice}\n  " if message.advice else ""
-        event = run_event_builders.could_not_start_event(
+        event = run_events_and_pending_notices.could_not_start_event(
             job, at, replace(message, advice=f"{advice}It is tried again.")
         )
         _run_log(tenant, job, at).log_end(event)
@@ -77,7 +176,7 @@ class FleetReporting:
     def report_unusable_tenant(self, tenant: str, error: str) -> None:
         now = self._clock.now()
         LOGGER.error("%s: no job runs: %s", tenant, error)
-        event = run_event_builders.could_not_start_event(
+        event = run_events_and_pending_notices.could_not_start_event(
             ALL_JOBS, Due(now, now.date()), RunMessage("error", "", error, "not_started")
         )
         self._notices.collect_event(tenant, event, now)
@@ -121,7 +220,7 @@ class FleetReporting:
 
     def _report_unreadable_tenant_if_late(self, postponed: PostponedCall | None, now: datetime) -> None:
         """Report a tenant once whose state could not be looked at for some time, so that nothing of it is due."""
-        if postponed is not None and now - postponed.since > run_event_builders.LATE:
+        if postponed is not None and now - postponed.since > run_events_and_pending_notices.LATE:
             self._late.add(postponed.call)
             self.report_unusable_tenant(postponed.call.tenant, postponed.reason)
 
@@ -139,8 +238,10 @@ def _late_event(
     if config is None:
         return None
     if running is None:
-        return run_event_builders.event_if_not_started_in_time(job, config, at, now, expected_s, reason)
-    return run_event_builders.overdue_event_if_late(job, config, at, now, running.since + timedelta(seconds=expected_s))
+        return run_events_and_pending_notices.event_if_not_started_in_time(job, config, at, now, expected_s, reason)
+    return run_events_and_pending_notices.overdue_event_if_late(
+        job, config, at, now, running.since + timedelta(seconds=expected_s)
+    )
 
 
 LOOK_S = 5.0  # between two looks at the config files, and between attempts to lead

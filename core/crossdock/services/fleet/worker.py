@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import datetime
+from datetime import date, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
 
 from msgspec import structs
+from pydantic import BaseModel, ConfigDict
 
 from crossdock.config.project import project as projects
 from crossdock.config.project.project import Project
@@ -17,19 +22,119 @@ from crossdock.runs import session_shared_by_runs, sync_and_replay
 from crossdock.runs.run_report import Report
 from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.timings import Timings
-from crossdock.services.fleet.tenants_from_config_files import digest_of_files
-from crossdock.services.fleet.worker_messages import VERSION, CallResult, RunFacts, ScheduledCall, sender_version
-from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded, kinds_of_event
+from crossdock.services.fleet.tenants_and_watched_configs import digest_of_files
+from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded, Status, kinds_of_event
 from crossdock.services.observability.optional_trace_export import open_trace_export
-from crossdock.services.scheduler import pending_notices, run_event_builders, stderr_log
-from crossdock.services.scheduler.pending_notices import notification_sender_of_project, notify_of_event_and_pending
+from crossdock.services.scheduler import run_events_and_pending_notices, stderr_log
 from crossdock.services.scheduler.retention_task import apply_retention_until_done
+from crossdock.services.scheduler.run_events_and_pending_notices import (
+    notification_sender_of_project,
+    notify_of_event_and_pending,
+)
 from crossdock.services.scheduler.scheduler import ON_TIME, log_jobs_first_seen_ahead
-from crossdock.state import DueRun, State, Transaction
+from crossdock.state import DueRun, SkippedRun, State, Transaction
 from crossdock.state.fleet_leadership_and_jobs import JobFacts
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.run_messages import RunMessage
+from crossdock.values.tally import OpenCounts
 from crossdock.writing.targets.platform_access_and_clock_checks import compare_clock_or_raise
+
+VERSION = version("crossdock")
+
+Outcome = Literal["ended", "ended_before", "looked", "busy", "paused", "changed", "refused", "failed"]
+"""How a call ended.
+
+``ended``: with a report. ``ended_before``: the run had ended already. ``looked``: the state was looked at, as asked.
+``busy``: another process uses the state. ``paused``: the job is paused. ``changed``: the config differs from the
+one that the scheduler read. ``refused``: the worker cannot run it. ``failed``: the run could not start.
+"""
+
+
+class _JsonModel(BaseModel):
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+
+
+class SharedLimit(_JsonModel):
+    """The bucket of tenants that share a credential, in the database with this address."""
+
+    database: str
+    name: str
+
+
+class ScheduledCall(_JsonModel):
+    """The order for a worker. Without a job, it only looks at the state.
+
+    Attributes:
+        digest: The digest of the contents of the files, as the scheduler read them.
+        shared_limit: None if the tenant has its credential to itself.
+        notify: Whether the tenant is notified separately.
+        is_grouped: Whether the recipients of the fleet are notified of its runs, by the scheduler.
+        notified: The ended runs of which they were notified.
+        reported: The reported reason why the last call for this run could not start it.
+    """
+
+    version: str = VERSION
+    tenant: str
+    files: tuple[Path, ...]
+    digest: str
+    job: str | None = None
+    due: datetime | None = None
+    business_date: date | None = None
+    skipped: tuple[SkippedRun, ...] = ()
+    shared_limit: SharedLimit | None = None
+    notify: bool = False
+    is_grouped: bool = False
+    notified: tuple[int, ...] = ()
+    reported: str | None = None
+
+    @property
+    def due_run(self) -> DueRun | None:
+        """The run; None to look only at the state."""
+        if self.job is None or self.due is None or self.business_date is None:
+            return None
+        return DueRun(self.job, self.due, self.business_date, self.skipped)
+
+    @property
+    def due_instant_and_date(self) -> Due | None:
+        return None if self.due is None or self.business_date is None else Due(self.due, self.business_date)
+
+
+class RunFacts(_JsonModel):
+    status: Status
+    event: ScheduledRunEnded
+    exit_code: int
+    throttled: int
+    tallies: dict[str, dict[str, int]]
+    open: dict[str, OpenCounts]
+
+
+class CallResult(_JsonModel):
+    """The result of a worker.
+
+    Attributes:
+        message: The same as *error* for a run that could not start, with its parts.
+        jobs: The facts in the state about all jobs of the tenant.
+        problems: Sentences about notifications that were not sent.
+        pending_notices: Earlier runs of which the recipients of the fleet may not know.
+    """
+
+    outcome: Outcome
+    error: str | None = None
+    message: RunMessage | None = None
+    run: RunFacts | None = None
+    jobs: tuple[JobFacts, ...] = ()
+    problems: tuple[str, ...] = ()
+    pending_notices: tuple[ScheduledRunEnded, ...] = ()
+
+
+def sender_version(text: str) -> str:
+    """Return the version of crossdock that wrote the text of a call; empty if it is missing."""
+    try:
+        found: Any = json.loads(text)
+        return str(found["version"])
+    except (ValueError, TypeError, KeyError):
+        return ""
+
 
 MOST_PENDING = 100  # runs in one result; the others follow when people were notified of these
 _INTERRUPT = threading.Event()
@@ -108,7 +213,9 @@ def _send_notices_and_collect_facts(loaded: Project, call: ScheduledCall) -> Cal
     if call.skipped:
         with loaded.open_state_exclusively() as state:
             state.run_transaction(lambda tx: tx.scheduled_runs.skip(call.skipped, at=now, recipients=recipients))
-    problems = pending_notices.send_pending_notices(loaded, notification_sender_of_project(loaded, clock), clock)
+    problems = run_events_and_pending_notices.send_pending_notices(
+        loaded, notification_sender_of_project(loaded, clock), clock
+    )
     with closing(loaded.open_state()) as state:
         _count_jobs_first_seen_ahead_from_now(loaded, state, clock)
         state.run_transaction(lambda tx: tx.scheduled_runs.remove_sent_notices(call.notified, "fleet"))
@@ -136,12 +243,14 @@ def _run_or_notify_of_failure(loaded: Project, call: ScheduledCall, due_run: Due
     if not call.notify or result.message is None:
         return result
     if result.error == call.reported:
-        problems = pending_notices.send_pending_notices(loaded, notification_sender_of_project(loaded, clock), clock)
+        problems = run_events_and_pending_notices.send_pending_notices(
+            loaded, notification_sender_of_project(loaded, clock), clock
+        )
         return result.model_copy(update={"problems": tuple(problems)})
-    event = run_event_builders.could_not_start_event(
+    event = run_events_and_pending_notices.could_not_start_event(
         due_run.job, Due(due_run.due, due_run.business_date), result.message
     )
-    event = run_event_builders.event_with_previous_if_readable(loaded, event, due_run.due)
+    event = run_events_and_pending_notices.event_with_previous_if_readable(loaded, event, due_run.due)
     return result.model_copy(update={"problems": notify_of_event_and_pending(loaded, event, clock)})
 
 
@@ -152,7 +261,7 @@ def _run_job(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
             return CallResult(outcome="paused", jobs=state.run_transaction(lambda tx: _job_facts(tx, loaded)))
         compare_clock_or_raise(loaded.platform, clock, loaded.access_test_resources[0])
         problems = tuple(
-            pending_notices.notify_of_killed_run(
+            run_events_and_pending_notices.notify_of_killed_run(
                 loaded, notification_sender_of_project(loaded, clock), clock, due_run.job
             )
         )
@@ -165,10 +274,16 @@ def _run_job(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
             pending = state.run_read_only(lambda tx: _pending_notices(tx, loaded, now))
             jobs = state.run_transaction(lambda tx: _job_facts(tx, loaded))
             return CallResult(outcome="ended_before", jobs=jobs, problems=problems, pending_notices=pending)
-        event = run_event_builders.run_ended_event(due_run.job, Due(due_run.due, due_run.business_date), report)
-        event = state.run_read_only(lambda tx: run_event_builders.event_with_previous_run(tx, event, due_run.due))
+        event = run_events_and_pending_notices.run_ended_event(
+            due_run.job, Due(due_run.due, due_run.business_date), report
+        )
+        event = state.run_read_only(
+            lambda tx: run_events_and_pending_notices.event_with_previous_run(tx, event, due_run.due)
+        )
         if not kinds_of_event(event):  # nobody is to be told of it
-            state.run_transaction(lambda tx: pending_notices.store_notice_status(tx, "fleet", event, delivered=True))
+            state.run_transaction(
+                lambda tx: run_events_and_pending_notices.store_notice_status(tx, "fleet", event, delivered=True)
+            )
     if not _INTERRUPT.is_set():
         problems = (*problems, *notify_of_event_and_pending(loaded, event, clock))
     apply_retention_until_done(loaded, clock, _INTERRUPT)
@@ -184,7 +299,7 @@ def _pending_notices(
 ) -> tuple[ScheduledRunEnded, ...]:
     """Return the ended runs, without *but*, of which the recipients of the fleet may not know."""
     found = [each for each in tx.scheduled_runs.pending_notices("fleet") if each.run_id != but]
-    events = (pending_notices.event_of_run(tx, loaded, each, now) for each in found[:MOST_PENDING])
+    events = (run_events_and_pending_notices.event_of_run(tx, loaded, each, now) for each in found[:MOST_PENDING])
     return tuple(event for event in events if event is not None)
 
 

@@ -14,7 +14,7 @@ from crossdock.connector import Context
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError
 from crossdock.reading.sources.run_context import SourceContext, create_run_folder
 from crossdock.runs.imported_file_log import NoIntake
-from crossdock.services.inbox.webhook_receiver import PATH
+from crossdock.services.inbox.webhook_receiver_and_writer import PATH
 from crossdock.services.inbox.webhook_verification_and_parsing import WEBHOOKS_EXAMPLE
 from crossdock.values.author_code_errors import convert_author_errors
 from crossdock.values.clock import Clock

@@ -21,15 +21,15 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.runs.timings import Timings
-from crossdock.services.inbox.webhook_receiver import RefusedCounts
+from crossdock.services.inbox.webhook_receiver_and_writer import RefusedCounts
 from crossdock.services.inbox.webhook_record_delivery import InboxWorker, Partners, connection_and_target_by_stream
-from crossdock.services.notifications.notifier import Notifier, are_people_told
+from crossdock.services.notifications.mail_and_webhook_notifier import Notifier, are_people_told
 from crossdock.services.notifications.run_events_and_messages import Event, RunOverdue, ScheduledRunEnded
 from crossdock.services.observability.health_and_metrics import Metrics
-from crossdock.services.scheduler import pending_notices, run_event_builders
+from crossdock.services.scheduler import run_events_and_pending_notices
+from crossdock.services.scheduler.due_run_decisions_and_preview import explain_start_delay
 from crossdock.services.scheduler.retention_task import RetentionTask
 from crossdock.services.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler, WorkerPool
-from crossdock.services.scheduler.start_delay_reason import explain_start_delay
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog, log_slow_partners
 from crossdock.state import DueRun
 from crossdock.state.tables.webhooks_and_records_to_fetch import InboxCount
@@ -193,14 +193,14 @@ class MonitoredScheduler:
 
     def _report_runs_prevented_by_error(self, error: CrossdockError, now: datetime) -> None:
         """Report the first due run of each job while the state cannot be used, or the clocks differ."""
-        may_notify = pending_notices.is_pause_over(self._notify_at, now)
+        may_notify = run_events_and_pending_notices.is_pause_over(self._notify_at, now)
         for name, job in self.project.jobs.items():
             one = next(due_between(job.schedule, self._instant_since_runs_are_unknown(job, now), now), None)
             if one is not None and name not in self._reported_lost and may_notify:
                 run_requests_and_failed_starts.store_failed_start(
                     self.project, self._clock, error, RunRequest(job=name)
                 )
-                event = run_event_builders.could_not_start_event(name, one, RunMessage.of_error("", error))
+                event = run_events_and_pending_notices.could_not_start_event(name, one, RunMessage.of_error("", error))
                 if self._notify(event, RunLog(name, one.business_date)):
                     self._reported_lost.add(name)
 
@@ -212,7 +212,7 @@ class MonitoredScheduler:
         """
         if self._looked_at is not None:
             return self._looked_at
-        catches_up = job.schedule.catch_up != "none" and now - self._started >= run_event_builders.LATE
+        catches_up = job.schedule.catch_up != "none" and now - self._started >= run_events_and_pending_notices.LATE
         return self._started - (A_DAY if catches_up else ON_TIME)
 
     def _report_runs_waiting_too_long(self, now: datetime) -> None:
@@ -221,7 +221,9 @@ class MonitoredScheduler:
             if (name, at) in self._late:
                 continue
             reason = self._reason_for_late_start(name, at, now)
-            event = run_event_builders.event_if_not_started_in_time(name, self.project.jobs[name], at, now, 0.0, reason)
+            event = run_events_and_pending_notices.event_if_not_started_in_time(
+                name, self.project.jobs[name], at, now, 0.0, reason
+            )
             if event is not None:
                 self._late.add((name, at))
                 log = RunLog(name, at.business_date)
@@ -235,7 +237,11 @@ class MonitoredScheduler:
             return self._reason_of_reload
         if self._scheduler.held_back_by is not None:
             return self._scheduler.held_back_by
-        if now - at.instant <= run_event_builders.LATE or self.busy or name in self._scheduler.failed_starts:
+        if (
+            now - at.instant <= run_events_and_pending_notices.LATE
+            or self.busy
+            or name in self._scheduler.failed_starts
+        ):
             return None
         if first_instant_outside(job.schedule, now) > now:
             return None
@@ -258,13 +264,15 @@ class MonitoredScheduler:
                 self._notify(event, log)
 
         self._log_notification_problems(
-            pending_notices.notify_of_killed_run(self.project, self._send_event_to_channels, self._clock, due_run.job),
+            run_events_and_pending_notices.notify_of_killed_run(
+                self.project, self._send_event_to_channels, self._clock, due_run.job
+            ),
             log,
         )
         self._metrics.record_run_start(due_run.job)
         timings = log.make_logged_timings(self._clock)
         try:
-            with run_event_builders.reporting_run_if_overdue(session, due_run, self._clock, tell):
+            with run_events_and_pending_notices.reporting_run_if_overdue(session, due_run, self._clock, tell):
                 return sync_and_replay.run_scheduled(session, due_run, progress=timings, interrupt=self._interrupt)
         finally:
             self._trace(timings)
@@ -275,9 +283,9 @@ class MonitoredScheduler:
         log = self._logs.pop(ended.job, None) or RunLog(ended.job, ended.due.business_date)
         if report is None:
             messages = () if ended.error is None else (RunMessage.of_error("", ended.error),)
-            event = run_event_builders.could_not_start_event(ended.job, ended.due, *messages)
+            event = run_events_and_pending_notices.could_not_start_event(ended.job, ended.due, *messages)
         else:
-            event = run_event_builders.run_ended_event(ended.job, ended.due, report)
+            event = run_events_and_pending_notices.run_ended_event(ended.job, ended.due, report)
             self._metrics.count_requests(report.counters.requests, report.counters.throttled)
             for name, tally in report.tallies.items():
                 self._metrics.count_records(name, {str(term): number for term, number in tally.records.items()})
@@ -285,23 +293,29 @@ class MonitoredScheduler:
                 self._metrics.set_open_records(name, counts)
         self._metrics.record_run_end(ended.job, event.status, event.seconds)
         log.log_end(event)
-        self._notify(run_event_builders.event_with_previous_if_readable(self.project, event, ended.due.instant), log)
+        self._notify(
+            run_events_and_pending_notices.event_with_previous_if_readable(self.project, event, ended.due.instant), log
+        )
 
     def _send_pending_notices(self, now: datetime) -> None:
-        if not pending_notices.is_pause_over(self._notify_at, now):
+        if not run_events_and_pending_notices.is_pause_over(self._notify_at, now):
             return
-        problems = pending_notices.send_pending_notices(self.project, self._send_event_to_channels, self._clock)
+        problems = run_events_and_pending_notices.send_pending_notices(
+            self.project, self._send_event_to_channels, self._clock
+        )
         self._log_notification_problems(problems)
         self._plan_next_notice_attempt(now, are_told=are_people_told(problems))
 
     def _plan_next_notice_attempt(self, now: datetime, *, are_told: bool) -> None:
         self._failures = 0 if are_told else self._failures + 1
-        self._notify_at = now if are_told else now + pending_notices.duration_of_pause_after_failures(self._failures)
+        self._notify_at = (
+            now if are_told else now + run_events_and_pending_notices.duration_of_pause_after_failures(self._failures)
+        )
 
     def _notify(self, event: Event, log: RunLog) -> bool:
         """Return whether people were notified. If not, the event of a run in the state is sent later."""
         if isinstance(event, ScheduledRunEnded):
-            problems: Sequence[str] = pending_notices.send_pending_and_new_notice(
+            problems: Sequence[str] = run_events_and_pending_notices.send_pending_and_new_notice(
                 self.project, self._send_event_to_channels, event, self._clock
             )
             self._plan_next_notice_attempt(self._clock.now(), are_told=are_people_told(problems))

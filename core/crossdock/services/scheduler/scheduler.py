@@ -18,7 +18,7 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.services.inbox.webhook_record_delivery import JOB, InboxWorker, Partners
-from crossdock.services.scheduler.due_and_skipped_runs import DueJob, DueJobs
+from crossdock.services.scheduler.due_run_decisions_and_preview import DueJob, DueJobs
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.state import DueRun, ScheduledRun, State, Transaction
 from crossdock.values.clock import Clock

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.console.sign_in.openid_settings_and_role_rules import OpenIdSettings, RoleRule, load_openid_settings
+from crossdock.console.sign_in.openid_provider import OpenIdSettings, RoleRule, load_openid_settings
 from crossdock.errors import ConfigError
 
 PAGE = (Path(__file__).parents[4] / "docs" / "how_to" / "console" / "openid_connect.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 import trustme
 from tests.consoles import PASSWORD, ServedConsole, served
 
-from crossdock.console import server, tenant_configs_and_states
+from crossdock.console import tenant_configs_and_states, web_server
 from crossdock.console import tls_proxy_and_sign_in as module
 from crossdock.console.sign_in.accounts import AccountFile
 from crossdock.console.tls_proxy_and_sign_in import Protection
@@ -44,7 +44,7 @@ def test_the_server_itself_refuses(fleet: Path) -> None:
     """Whoever starts it, nothing is served."""
     with (
         pytest.raises(ConfigError, match="TLS"),
-        server.serve(tenant_configs_and_states.fleet_tenants(str(fleet), ()), ManualClock(), "0.0.0.0"),
+        web_server.serve(tenant_configs_and_states.fleet_tenants(str(fleet), ()), ManualClock(), "0.0.0.0"),
     ):
         pytest.fail("it was served")
 

@@ -12,10 +12,9 @@ from tests.consoles import PASSWORD, Browser, ServedConsole
 from tests.waiting import eventually
 
 from crossdock.console.action_definitions import ACTIONS
-from crossdock.console.routes import PAGES
 from crossdock.console.sign_in.accounts import AccountFile
 from crossdock.console.visitors_and_roles import Role
-from crossdock.console.web_app import Page
+from crossdock.console.web_server import PAGES, Page
 
 PROTECTED = [page for page in PAGES if page.role is not None]
 OPEN = {"/sign-in", "/sign-in/openid", "/sign-in/openid/answer"}

@@ -7,7 +7,7 @@ from tests.consoles import PASSWORD, ServedConsole
 
 from crossdock.console.sign_in.accounts import AccountFile
 from crossdock.console.visitors_and_roles import Role
-from crossdock.console.web_app import COOKIE
+from crossdock.console.web_server import COOKIE
 
 
 def test_without_a_session_pages_lead_to_the_sign_in_and_from_there_back(console: ServedConsole) -> None:

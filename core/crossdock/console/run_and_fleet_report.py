@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import zip_longest
@@ -10,8 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.console import bar_plot_and_timeline_shapes, page_rendering
-from crossdock.console.bar_plot_and_timeline_shapes import BarPlot
+from crossdock.console import page_rendering, plot_shapes
 from crossdock.console.page_tables import (
     Addresses,
     Cell,
@@ -22,7 +22,7 @@ from crossdock.console.page_tables import (
     table,
     tally_tables,
 )
-from crossdock.console.request_allowance_plot import plot_allowance
+from crossdock.console.plot_shapes import BarPlot, plot_allowance
 from crossdock.console.run_progress import progress_text
 from crossdock.runs import (
     comparison_with_earlier_runs,
@@ -52,6 +52,39 @@ from crossdock.values.texts_of_numbers_and_times import (
 )
 from crossdock.writing.delivery.operations_and_intents import PersonalDataMasks
 from crossdock.writing.targets.payload_comparison import MemberDifference
+
+_NEWEST_RUN_COLUMNS = ("tenant", "job", "business date", "started", "duration", "status", "open", "requests", "errors")
+_WORST_FIRST = ("failed", "incomplete", "running", "degraded", "done")
+
+
+def render_fleet_report_file(newest: Mapping[str, RunRecord | None], errors: Mapping[str, str], *, at: datetime) -> str:
+    """Make the report. *newest* has None for a tenant without a run; *errors* say why the others cannot be read."""
+    runs = {tenant: run for tenant, run in newest.items() if run is not None}
+    statuses = Counter(run.status for run in runs.values())
+    return page_rendering.render(
+        "fleet.html",
+        tenants=count_with_noun(len(newest) + len(errors), "tenant"),
+        counts=", ".join(f"{number:,} {status}" for status, number in statuses.most_common()),
+        at=instant_text(at),
+        errors=[(tenant, error.split("\n")) for tenant, error in errors.items()],
+        runs=table(_NEWEST_RUN_COLUMNS, _newest_run_rows_worst_first(runs)),
+        without_runs=[tenant for tenant, run in newest.items() if run is None],
+    )
+
+
+def _newest_run_rows_worst_first(runs: Mapping[str, RunRecord]) -> Iterator[tuple[Cell, ...]]:
+    for tenant, run in sorted(runs.items(), key=lambda each: (_severity_rank_of_run(each[1]), each[0])):
+        yield (
+            *(tenant, run.job or "", run.business_date, instant_text(run.started_at)),
+            "" if run.duration is None else duration_text(run.duration),
+            *(run.status, 0 if run.open_record_counts is None else run.open_record_counts.total, run.requests),
+            "; ".join(" ".join(each.split()) for each in error_texts(run.messages)),
+        )
+
+
+def _severity_rank_of_run(run: RunRecord) -> int:
+    return _WORST_FIRST.index(run.status) if run.status in _WORST_FIRST else 0
+
 
 _ERROR_LINES = 20  # most lines of an error
 _FILES = ("stream", "file", "rows", "bytes", "modified", "accepted", "SHA-256")
@@ -91,14 +124,14 @@ class ReportViewer(Struct, frozen=True):
 OF_A_FILE = ReportViewer()
 
 
-def self_contained_page(tx: Transaction, run: RunRecord, *, at: datetime, tenant: str, config: Path) -> str:
+def render_run_report_file(tx: Transaction, run: RunRecord, *, at: datetime, tenant: str, config: Path) -> str:
     """Return the report, of at most 5 MB. It begins with what needs a person: errors, open records and notes."""
     return page_rendering.render(
-        "run.html", layout="layout.html", **template_values(tx, run, at=at, tenant=tenant, config=config)
+        "run.html", layout="layout.html", **run_report_template_values(tx, run, at=at, tenant=tenant, config=config)
     )
 
 
-def template_values(
+def run_report_template_values(
     tx: Transaction, run: RunRecord, *, at: datetime, tenant: str, config: Path, reader: ReportViewer = OF_A_FILE
 ) -> dict[str, Any]:
     """Return what the template of the report shows."""
@@ -287,11 +320,8 @@ def _comparison_with_earlier_runs(tx: Transaction, run: RunRecord, address: Addr
 
 def _measure_plot_across_runs(measure: Measure, compared: Comparison) -> BarPlot:
     found = zip(compared.runs, measure.values, measure.texts, strict=True)
-    values = [
-        bar_plot_and_timeline_shapes.Value(f"{run.business_date}, run {run.id}", number, text)
-        for run, number, text in found
-    ]
-    return bar_plot_and_timeline_shapes.bar_plot(measure.name.capitalize(), values, marks_last=True)
+    values = [plot_shapes.BarValue(f"{run.business_date}, run {run.id}", number, text) for run, number, text in found]
+    return plot_shapes.bar_plot(measure.name.capitalize(), values, marks_last=True)
 
 
 def _steps_table(run: RunRecord) -> Table:
@@ -303,7 +333,7 @@ def _steps_table(run: RunRecord) -> Table:
             duration_text(step.total.lasted),
             f"{step.total.share:.0f} %",
             duration_text(step.began),
-            bar_plot_and_timeline_shapes.timeline_of_one_step(step, whole),
+            plot_shapes.timeline_of_one_step(step, whole),
         )
         for step in found
         if step.total.lasted

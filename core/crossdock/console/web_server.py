@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Literal, TypedDict
 from urllib.parse import urlencode
@@ -16,13 +17,35 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from crossdock.console import content_hashed_assets
+from crossdock.console import (
+    action_and_started_command_pages,
+    audit_log_page,
+    connections_page,
+    error_code_page,
+    imported_files_page,
+    job_calendar_page,
+    migration_pages,
+    month_summary_page,
+    open_record_search_list_pages,
+    over_limit_change_approvals_page,
+    page_rendering,
+    record_page,
+    run_pages,
+    settings_and_schedule_pages,
+    sign_in_pages,
+    start_page_and_remedies,
+)
 from crossdock.console.page_request_context import Console, Handler, PageError, PageRequest
 from crossdock.console.personal_data_access import cross_site_address_without_data
-from crossdock.console.visitors_and_roles import NOBODY, Person, Role
-from crossdock.errors import CrossdockError, add_code_to_first_line
+from crossdock.console.sign_in.openid_provider import ANSWER_PATH
+from crossdock.console.tenant_configs_and_states import Tenants
+from crossdock.console.tenant_overviews import Overviews
+from crossdock.console.tls_proxy_and_sign_in import Protection
+from crossdock.console.visitors_and_roles import NOBODY, Person, Role, local_user_as_administrator
+from crossdock.errors import ConfigError, CrossdockError, add_code_to_first_line
 from crossdock.printable import is_storable
-from crossdock.values.serving import ServerNames, is_cross_site_request
+from crossdock.values.clock import Clock
+from crossdock.values.serving import ConnectionLimits, ServerLimits, ServerNames, is_cross_site_request, serve_in_thread
 from crossdock.values.serving.csrf_protected_forms import FormError, FormTokens, Session
 from crossdock.values.serving.page_security_headers import PAGE_HEADERS
 
@@ -61,7 +84,7 @@ def build_web_app(console: Console, pages: Sequence[Page], names: ServerNames, w
     ]
     files = [
         Route(f"/{name}", _asset_endpoint(name, kind), methods=["GET"])
-        for name, kind in content_hashed_assets.KINDS.items()
+        for name, kind in page_rendering.ASSET_MEDIA_TYPES.items()
     ]
     served = Starlette(routes=[*routes, *files], exception_handlers={HTTPException: endpoints.handle_http_error})
     served.router.redirect_slashes = False
@@ -200,7 +223,7 @@ def _message_and_hint(error: CrossdockError) -> tuple[str, str]:
 
 
 def _asset_endpoint(name: str, kind: str) -> Callable[[Request], Response]:
-    content, version = content_hashed_assets.content(name), content_hashed_assets.content_digest(name)
+    content, version = page_rendering.asset_content(name), page_rendering.asset_content_digest(name)
 
     def respond(request: Request) -> Response:
         is_this = request.query_params.get("v") == version  # otherwise a page of another version names it
@@ -226,3 +249,78 @@ def _refuse_foreign_requests(served: ASGIApp, names: ServerNames) -> ASGIApp:
         await endpoints(scope, receive, send_with_headers)
 
     return protected
+
+
+PAGES = (
+    Page(SIGN_IN, sign_in_pages.show_sign_in, role=None),
+    Page(SIGN_IN, sign_in_pages.sign_in_with_password, role=None, is_form=True),
+    Page("/sign-out", sign_in_pages.sign_out, Role.VIEWER, is_form=True),
+    Page("/sign-in/openid", sign_in_pages.redirect_to_provider, role=None),
+    Page(ANSWER_PATH, sign_in_pages.finish_provider_sign_in, role=None),
+    Page("/", start_page_and_remedies.show_all_tenants),
+    Page("/t/{tenant}", start_page_and_remedies.show_tenant),
+    Page("/t/{tenant}/runs", run_pages.show_runs),
+    Page("/t/{tenant}/runs/calendar", job_calendar_page.show_calendar),
+    Page("/t/{tenant}/runs/{run}", run_pages.show_run),
+    Page("/t/{tenant}/runs/{run}/delivered", run_pages.show_delivered_records),
+    Page("/t/{tenant}/month/{month}", month_summary_page.show_month),
+    Page("/t/{tenant}/do/{action}", action_and_started_command_pages.show_preview, Role.OPERATOR),
+    Page("/t/{tenant}/do/{action}", action_and_started_command_pages.start_action, Role.OPERATOR, is_form=True),
+    Page("/t/{tenant}/commands", action_and_started_command_pages.show_started_commands, Role.OPERATOR),
+    Page("/t/{tenant}/commands/{command}", action_and_started_command_pages.show_started_command, Role.OPERATOR),
+    Page("/t/{tenant}/connections", connections_page.show_connections),
+    Page("/t/{tenant}/connections/check", connections_page.check_connections, Role.OPERATOR, is_form=True),
+    Page("/t/{tenant}/connections/subscriptions", connections_page.list_subscriptions, Role.OPERATOR, is_form=True),
+    Page("/t/{tenant}/migration", migration_pages.show_migration),
+    Page("/t/{tenant}/migration/sign-off", migration_pages.show_sign_off_requirements),
+    Page("/t/{tenant}/settings", settings_and_schedule_pages.show_settings),
+    Page("/t/{tenant}/settings/schedule", settings_and_schedule_pages.show_schedule),
+    Page("/t/{tenant}/records", open_record_search_list_pages.show_counts_or_search),
+    Page("/t/{tenant}/records/{state}", open_record_search_list_pages.show_records_in_state),
+    Page("/t/{tenant}/record", record_page.show_record),
+    Page("/t/{tenant}/record", record_page.show_record_fetched_live, Role.OPERATOR, is_form=True),
+    Page("/t/{tenant}/approvals", over_limit_change_approvals_page.show_approvals),
+    Page("/t/{tenant}/codes/{code}", error_code_page.show_error_code),
+    Page("/t/{tenant}/files", imported_files_page.show_imported_files),
+    Page("/t/{tenant}/audit", audit_log_page.show_audit_log),
+)
+
+_CLIENTS = ConnectionLimits(header_s=10.0, body_s=20.0, answer_s=30.0, connections=64)
+_THIS_MACHINE = Protection()
+_LIMITS = ServerLimits(clients=_CLIENTS, accepted_at_once=16, queued=128, stops_within_s=2)
+
+
+@contextmanager
+def serve(
+    tenants: Tenants,
+    clock: Clock,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    allowed_hosts: Iterable[str] = (),
+    protection: Protection = _THIS_MACHINE,
+) -> Iterator[str]:
+    """Serve the pages and yield the base address. *allowed_hosts* are as in `ServerNames`.
+
+    Raises ConfigError if the console would be reachable beyond this machine without TLS or sign-in.
+    """
+
+    def refused(error: OSError) -> ConfigError:
+        hint = "Stop the process that listens there, or use another port."
+        return ConfigError(
+            f"cannot serve the console: {error.strerror}", where=f"{host}:{port}", hint=hint, code="port_unavailable"
+        )
+
+    protection.check_protected_before_serving(host)
+    sign_in, user = protection.make_sign_in(clock), local_user_as_administrator()
+    console = Console(tenants, Overviews(tenants, clock), clock, sign_in=sign_in)
+    names = ServerNames(allowed_hosts, "crossdock console")
+    served = build_web_app(console, PAGES, names, sign_in.person_of_session if sign_in else lambda _, __: user)
+    guarded, tls = protection.wrap_app_with_proxy_checks(served), protection.self_renewing_tls_context()
+    try:
+        with serve_in_thread(guarded, _LIMITS, host, port, name="console", address_error=refused, tls=tls) as base_url:
+            yield base_url
+    finally:
+        console.overviews.stop_background_reading()
+        console.background_readings.wait_for_reads_in_progress()
+        tenants.close_open_states()

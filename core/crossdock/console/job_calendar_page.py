@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
 from itertools import groupby
 
 from msgspec import Struct
+from starlette.responses import Response
 
+from crossdock.console.page_request_context import PageRequest, parse_business_date
 from crossdock.console.page_tables import Addresses, Cell, Link, Table, table
-from crossdock.runs.job_run_calendar import CalendarDay, CalendarRow, JobCalendar, LateFile, Missed
+from crossdock.runs.job_run_calendar import CalendarDay, CalendarRow, JobCalendar, LateFile, Missed, job_calendar
 from crossdock.runs.month_summary import year_month_text
 from crossdock.values.state_words import RunState, StateWord
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
@@ -124,3 +126,29 @@ def _late_file_row(file: LateFile, address: Addresses) -> Iterator[Cell]:
     yield from (file.stream, file.name, instant_text(file.due))
     yield "not while the run waited" if file.came is None else instant_text(file.came)
     yield "" if file.came is None else duration_text(file.came - file.due)
+
+
+_SHOWN = 35  # business dates: five weeks
+
+
+def show_calendar(visit: PageRequest) -> Response:
+    asked = visit.query.get("until")
+    jobs, problem = visit.jobs_or_problem()
+    with visit.read_transaction() as tx:
+        newest = max([visit.now.date(), *(date.fromisoformat(run.business_date) for run in tx.runs.listed(limit=1))])
+        until = newest if asked is None else parse_business_date(asked)
+        found = job_calendar(tx, jobs, until - timedelta(days=_SHOWN - 1), until, visit.now)
+    return visit.render_page(
+        "calendar.html",
+        "Calendar",
+        grid=make_calendar_grid(found, visit.link),
+        late_files=late_files_table(found, visit.link),
+        late_files_note=late_files_left_out_note(found),
+        problem=problem,
+        until=until.isoformat(),
+        earlier=visit.link("runs", "calendar", until=until - timedelta(days=_SHOWN)),
+        later=visit.link("runs", "calendar", until=until + timedelta(days=_SHOWN)) if until < newest else "",
+        months=[
+            (name, visit.link("month", name)) for name in dict.fromkeys(map(year_month_text, reversed(found.dates)))
+        ],
+    )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crossdock.cli.environment_variable_meanings import VARIABLES
-from crossdock.cli.exit_code_meanings import MEANINGS
+from crossdock.cli.exit_code_and_variable_meanings import ENVIRONMENT_VARIABLE_MEANINGS, EXIT_CODE_MEANINGS
 from crossdock.reading.formats.strict_delimited_parser import MAX_COLUMNS
 from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
 from crossdock.reading.sources.paginated_api_client import MAX_ADDRESS, MAX_PAGES
@@ -59,14 +58,14 @@ def pages() -> Iterator[tuple[str, str]]:
     yield (
         "reference/exit_codes.md",
         "# Exit codes\n\nWhat the exit code of a command means, for scripts and schedulers.\n\n"
-        + table(("exit", "meaning"), ((str(number), meaning) for number, meaning in MEANINGS.items()))
+        + table(("exit", "meaning"), ((str(number), meaning) for number, meaning in EXIT_CODE_MEANINGS.items()))
         + "\n[Fix](../how_to/fix/exit_codes.md) says what to do.\n",
     )
     yield (
         "reference/environment_variables.md",
         "# Environment variables\n\nThe variables of the environment that crossdock reads. A config also reads what it"
         " refers to as `env:NAME`, a secret, or as `${NAME}`, a value.\n\n"
-        + table(("variable", "effect", ""), map(_variable, VARIABLES.items())),
+        + table(("variable", "effect", ""), map(_variable, ENVIRONMENT_VARIABLE_MEANINGS.items())),
     )
     yield (
         "reference/limits.md",

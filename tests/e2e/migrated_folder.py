@@ -51,7 +51,7 @@ STREAMS = {
 
 
 class MigratedFolder(FolderProject):
-    """A project with the waves `WAVES`; commands run in this process."""
+    """A project with the waves `WAVE_COLUMNS`; commands run in this process."""
 
     def __init__(self, folder: Path, platform: SandboxServer) -> None:
         folder.mkdir(parents=True, exist_ok=True)

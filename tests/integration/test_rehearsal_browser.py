@@ -10,7 +10,7 @@ from tests.browser import Tab, opened
 from tests.report_page import HOSTILE
 from tests.unit.cli.migrate.test_rehearsal_page import COLUMN, DOCUMENT, STREAM, WAVE
 
-from crossdock.cli.migrate import rehearsal_page
+from crossdock.cli.migrate import rehearsal_document_text_and_page
 
 SPILT = """[...document.querySelectorAll("body *")].filter(each => !each.closest(".wide")
  && each.getBoundingClientRect().right > document.documentElement.clientWidth + 1).length"""
@@ -31,7 +31,9 @@ def test_a_rehearsal_fits_its_window(tab: Tab, tmp_path: Path, width: int) -> No
     stream = STREAM | {"profile": {"rows": 9, "has_more_columns": False, "columns": columns}}
     waves = [WAVE | {"name": "w" * 63}, WAVE]
     path = tmp_path / "rehearsal.html"
-    rehearsal_page.write(path, DOCUMENT | {"streams": {"wms.invoices": stream}, "waves": waves}, Path("c.yaml"))
+    rehearsal_document_text_and_page.write_rehearsal_page(
+        path, DOCUMENT | {"streams": {"wms.invoices": stream}, "waves": waves}, Path("c.yaml")
+    )
     tab.resize(width)
     tab.open(path.as_uri())
     assert tab.run("document.documentElement.scrollWidth") <= width

@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 from click.testing import CliRunner
 
-from crossdock.cli import open_records_list
+from crossdock.cli import records
 from crossdock.cli.main import cli
 from crossdock.console import run_and_fleet_report
 from crossdock.reading.sources import stream_input_report
@@ -41,7 +41,7 @@ def test_states_are_those_of_the_words() -> None:
     assert set(run_and_fleet_report._WORST_FIRST) == set(RunState) - {RunState.SKIPPED}
     assert ended > run_history.COMPLETED
     assert {each.name for each in fields(OpenCounts)} == set(OPEN)
-    assert set(open_records_list._STATES) == {state.option_value for state in RecordState}
+    assert set(records._STATES) == {state.option_value for state in RecordState}
     assert {*IN, *OUT} == set(get_args(Term)) == set(RecordTerm)
     assert Tally().as_json()["rows"].keys() == set(RowTerm)
     assert set(get_args(stream_input_report.InputState)) == set(InputState)

@@ -9,8 +9,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project, read_state
-from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import MOST, common_options, help_example
+from crossdock.cli.shared_options_messages_and_signals import MOST, common_options, help_example, say
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import count_with_noun

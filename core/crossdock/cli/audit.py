@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.project_and_state import read_state
-from crossdock.cli.sentence_printing import say_how_many_shown
-from crossdock.cli.shared_options import (
+from crossdock.cli.project_and_state import FleetStates, read_state
+from crossdock.cli.shared_options_messages_and_signals import (
     MOST,
     UtcTime,
     check_value_is_utf8,
@@ -21,8 +20,8 @@ from crossdock.cli.shared_options import (
     explicitly_given_fleet_base_files,
     fleet_option,
     help_example,
+    say_how_many_shown,
 )
-from crossdock.cli.tenant_states import FleetStates
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project

@@ -11,8 +11,13 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project, read_state
-from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import CommandGroup, common_options, config_option, help_example
+from crossdock.cli.shared_options_messages_and_signals import (
+    CommandGroup,
+    common_options,
+    config_option,
+    help_example,
+    say,
+)
 from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
 

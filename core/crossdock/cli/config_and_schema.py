@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import (
+from crossdock.cli.shared_options_messages_and_signals import (
     CommandGroup,
     common_options,
     echo_document_text,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
-from crossdock.cli.interrupts import interruptible
-from crossdock.cli.shared_options import as_json, help_example
+from crossdock.cli.shared_options_messages_and_signals import as_json, help_example, interruptible
 from crossdock.errors import StoppedError
 
 if TYPE_CHECKING:
@@ -19,8 +20,285 @@ if TYPE_CHECKING:
 
     from crossdock.config.project.project import Project
     from crossdock.runs.run_report import Report
-    from crossdock.testing.demo.shop.shop_demo_folder_and_servers import Kind
+    from crossdock.testing.demo.shop.shop_demo_folder_and_servers import Kind, ShopDemo
+    from crossdock.testing.demo.warehouse.warehouse_demo_folder_and_platform import WarehouseDemo
     from crossdock.values.clock import Clock
+
+
+def run_warehouse_demo(
+    ctx: click.Context,
+    console: Console,
+    folder: Path,
+    sync: Callable[..., Any],
+    heading: Callable[..., None],
+    *,
+    as_json: bool,
+) -> dict[str, object]:
+    from crossdock.cli import records, terminal_output
+    from crossdock.config.project import project
+    from crossdock.testing.demo.warehouse import warehouse_demo_folder_and_platform
+    from crossdock.writing.targets import platform_access_and_clock_checks
+
+    with (
+        interruptible() as interrupt,
+        warehouse_demo_folder_and_platform.create_and_serve_warehouse_demo(folder) as demo,
+    ):
+        loaded = project.load(config := folder / warehouse_demo_folder_and_platform.CONFIG)
+        loaded.create_or_upgrade_state()
+        platform_access_and_clock_checks.read_platform_access_or_raise(loaded.platform, loaded.access_test_resources)
+        demo.place_orders(loaded)
+        terminal_output.print_lines(console, _WAREHOUSE_INTRODUCTION.format(folder=folder, **demo.variables))
+        reports = []
+        for number, before in enumerate(_WAREHOUSE_NIGHT_TEXTS, 1):
+            night = warehouse_demo_folder_and_platform.SimulatedNightClock(
+                days_ago=len(_WAREHOUSE_NIGHT_TEXTS) - number
+            )
+            if number == len(_WAREHOUSE_NIGHT_TEXTS):
+                demo.correct_order_country_on_platform(loaded, "1003")
+            heading(console, f"Night {number}: crossdock sync", before)
+            reports.append(sync(loaded, [], interrupt, as_json=as_json, clock=night))
+            if not as_json:
+                terminal_output.show_run(console, reports[-1].as_json())
+                heading(console, f"Night {number}: crossdock records list")
+                ctx.invoke(records.list_, config=config)
+            if number < len(_WAREHOUSE_NIGHT_TEXTS):
+                demo.let_warehouse_work_next_day(night)
+        orders = list(_orders_at_warehouse_and_platform(loaded, demo))
+    heading(console, "What became of each order", _WAREHOUSE_BOOK_TEXT)
+    console.print(_warehouse_order_table(orders))
+    port = urlsplit(demo.variables["PLATFORM_URL"]).port
+    heading(
+        console, "Next steps", _WAREHOUSE_NEXT_STEPS.format(cd=quote(str(folder)), port=port, order=demo.ids["1002"])
+    )
+    return {"folder": str(folder), "runs": [report.as_json() for report in reports], "orders": orders}
+
+
+def _orders_at_warehouse_and_platform(loaded: Project, demo: WarehouseDemo) -> Iterator[dict[str, Any]]:
+    """Yield each order as the warehouse's own book and the platform have it."""
+    from crossdock.testing import sandbox_effects_comparison
+    from crossdock.testing.demo.warehouse.warehouse_working_on_order_files import Depot
+
+    stored = {each["id"]: each["body"] for each in sandbox_effects_comparison.list_effects_of_tenant(loaded.platform)}
+    book = Depot(demo.folder / "depot").book["orders"]
+    for number, record_id in demo.ids.items():
+        body, order = stored[record_id], book[record_id]
+        units, left = sum(item["quantity"] for item in body["items"]), sum(x["open"] for x in order["lines"].values())
+        shipped = 0 if order["state"] == "refused" else units - left
+        yield {
+            "order": number,
+            "file": order["file"],
+            "warehouse": order["state"],
+            "units": units,
+            "shipped": shipped,
+            "status": body["status"],
+            "parcels": [parcel["number"] for parcel in body.get("tracking", ())],
+        }
+
+
+def _warehouse_order_table(orders: list[dict[str, Any]]) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("order", "the warehouse", "shipped", "on the platform", "parcels"):
+        table.add_column(name, no_wrap=True)
+    for each in orders:
+        shipped = f"{each['shipped']} of {each['units']}"
+        table.add_row(each["order"], each["warehouse"], shipped, each["status"], " ".join(each["parcels"]))
+    return table
+
+
+_WAREHOUSE_INTRODUCTION = """\
+A made-up warehouse has no API: it takes orders in files, and answers in files.
+Once a night, crossdock exchanges them with the platform, here a sandbox.
+Nothing leaves this machine, and the three nights take some seconds.
+
+platform   {PLATFORM_URL}
+folder     {folder} (config, state, and depot with all files)"""
+_WAREHOUSE_NIGHT_TEXTS = (
+    """\
+Five orders are released. They go to depot/in in one file: written under another
+name, and renamed when it is complete. Until the warehouse acknowledges them,
+they are handed over, and not delivered.\n""",
+    """\
+In the day the warehouse has taken the file, and has shipped. Three orders are
+acknowledged, one is refused. The warehouse had 20 hours, and has not said
+anything about 1005: the order is overdue, and the run is degraded. It is not
+sent again.\n""",
+    """\
+The warehouse has acknowledged 1005 as well, and shipped the rest: of 1002 with
+a substitute, of 1004 one unit short. The country of 1003 was wrong. Corrected
+on the platform, the order goes out again, in a file with the next number.\n""",
+)
+_WAREHOUSE_BOOK_TEXT = "By the warehouse's own book, and by the platform's orders.\n"
+_WAREHOUSE_NEXT_STEPS = """\
+  cd {cd}
+  . ./environment.sh         the variables that crossdock.yaml names
+  crossdock runs             the three nights
+  crossdock trace {order}
+                             an order: its file, acknowledgement and changes
+  ls depot/*                 all files; book.json is the book of the warehouse
+
+The warehouse has not taken the second file yet. Let it work for a day, and run
+the platform in another terminal:
+  python depot.py depot
+  crossdock sandbox --port {port} --data sandbox
+  crossdock sync
+The config is crossdock.yaml; configs/warehouse_exchange.yaml is the same one."""
+
+Sync = Callable[..., Any]
+
+
+def run_shop_demo(
+    ctx: click.Context,
+    console: Console,
+    folder: Path,
+    kind: Kind,
+    sync: Sync,
+    heading: Callable[..., None],
+    *,
+    as_json: bool,
+) -> dict[str, object]:
+    from crossdock.cli import plan, terminal_output
+    from crossdock.config.project import project
+    from crossdock.testing.demo.shop import shop_demo_folder_and_servers
+    from crossdock.writing.targets import platform_access_and_clock_checks
+
+    with interruptible() as interrupt, shop_demo_folder_and_servers.create_and_serve_shop_demo(folder, kind) as demo:
+        loaded = project.load(config := folder / shop_demo_folder_and_servers.CONFIG)
+        loaded.create_or_upgrade_state()
+        platform_access_and_clock_checks.read_platform_access_or_raise(loaded.platform, loaded.access_test_resources)
+        terminal_output.print_lines(console, _SHOP_INTRODUCTION.format(folder=folder, **demo.variables))
+        reports = []
+        if not as_json:
+            heading(console, "crossdock plan --limit 2", _SHOP_PLAN_TEXT)
+            ctx.invoke(plan.plan, config=config, limit=2)
+        for connection, before in _SHOP_SYNC_STEPS:
+            heading(console, f"crossdock sync {connection}", before)
+            if connection == "depot":
+                demo.depot.ship_all_orders()
+                demo.shop.refund_units(demo.shop.orders[2], "MUG-3", 2)
+            reports.append(sync(loaded, [connection], interrupt, as_json=as_json))
+            if not as_json:
+                terminal_output.show_run(console, reports[-1].as_json())
+        orders = list(_orders_at_shop_and_platform(loaded, demo))
+    heading(console, "What became of each order", _SHOP_SUMS_TEXT)
+    console.print(_shop_order_table(orders))
+    heading(console, "Next steps", _SHOP_NEXT_STEPS.format(cd=quote(str(folder)), kind=kind))
+    return {"folder": str(folder), "runs": [report.as_json() for report in reports], "orders": orders}
+
+
+def serve_shop_demo_without_sync(console: Console, folder: Path, kind: Kind, *, as_json: bool) -> None:
+    """Run a platform, a shop and a 3PL in a new *folder* until Ctrl-C. The 3PL ships everything on request."""
+    from crossdock.cli import terminal_output
+    from crossdock.testing.demo.shop import shop_demo_folder_and_servers
+
+    with (
+        interruptible() as interrupt,
+        shop_demo_folder_and_servers.create_and_serve_shop_demo(
+            folder, kind, ships_when_shipments_are_listed=True
+        ) as demo,
+    ):
+        if as_json:
+            addresses = {name: text for name, text in demo.variables.items() if name.endswith("_URL")}
+            terminal_output.print_json({"folder": str(folder), **addresses})
+        else:
+            facts = {"cd": quote(str(folder.resolve())), **demo.variables}
+            terminal_output.print_lines(console, _SHOP_SERVER_ADDRESSES.format(**facts))
+        interrupt.wait()
+
+
+def _orders_at_shop_and_platform(loaded: Project, demo: ShopDemo) -> Iterator[dict[str, Any]]:
+    """Yield each order as the shop and the platform have it: without the units that were refunded."""
+    from crossdock.testing import sandbox_effects_comparison
+
+    effects = [dict(each) for each in sandbox_effects_comparison.list_effects_of_tenant(loaded.platform)]
+    orders = {each["body"]["externalId"]: each["body"] for each in effects if each["resource"] == "order"}
+    invoices = [each["body"] for each in effects if each["resource"] == "invoice"]
+    for order in demo.shop.orders:
+        stored = orders[f"shop:{order.id}"]
+        own = [body for body in invoices if body["total"] in {order.total, -order.refunded_amount}]
+        yield {
+            "order": order.id,
+            "shop": order.total - order.refunded_amount,
+            "platform": _order_total(stored),
+            "invoices": [body["total"] for body in own],
+            "status": stored["status"],
+            "parcels": [parcel.number for parcel in order.parcels],
+        }
+
+
+def _order_total(body: dict[str, Any]) -> Decimal:
+    return sum((item["quantity"] * item["unitPrice"] for item in body["items"]), Decimal(0))
+
+
+def _shop_order_table(orders: list[dict[str, Any]]) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name, side in (
+        ("order", "left"), ("in the shop", "right"), ("on the platform", "right"), ("invoices", "right"),
+        ("status", "left"), ("parcels", "left"),
+    ):  # fmt: skip
+        table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]  # literals, in a tuple of texts
+    for each in orders:
+        amounts = " ".join(f"{total:.2f}" for total in each["invoices"])
+        cells = f"{each['shop']:.2f}", f"{each['platform']:.2f}", amounts
+        table.add_row(f"#{each['order']}", *cells, each["status"], " ".join(each["parcels"]))
+    return table
+
+
+_SHOP_INTRODUCTION = """\
+A made-up shop has four paid orders. crossdock syncs them to the platform, here a
+sandbox, and to a 3PL, which ships them. Nothing leaves this machine.
+
+platform   {PLATFORM_URL}
+shop       {SHOP_URL}
+3PL        {THREEPL_URL}
+folder     {folder} (config, state, environment.sh)"""
+_SHOP_SERVER_ADDRESSES = """\
+platform   {PLATFORM_URL}
+shop       {SHOP_URL}
+3PL        {THREEPL_URL}
+All three run until Ctrl-C. In another terminal:
+  cd {cd}
+  . ./environment.sh
+  crossdock init
+  crossdock check
+  crossdock sync shop       orders and invoices to the platform
+  crossdock sync erp        orders to the 3PL
+  crossdock sync depot      parcels and stock to the shop"""
+_SHOP_PLAN_TEXT = "What a sync would do. A plan sends nothing and writes nothing.\n"
+_SHOP_SYNC_STEPS = (
+    (
+        "shop",
+        """\
+Products, customers, stock, orders and invoices go to the platform. Discounts,
+shipping and taxes are lines of their own, so that the sums are the shop's.\n""",
+    ),
+    ("erp", "The goods of each order go to the 3PL.\n"),
+    (
+        "depot",
+        """\
+The 3PL has shipped, and the shop has paid two mugs back. Each parcel goes to the
+shop with its tracking number; an order may have several. So does the stock.\n""",
+    ),
+    (
+        "shop",
+        """\
+The shop's orders are shipped: their status and parcels go to the platform. The
+refund is a credit note, an invoice with negative quantities.\n""",
+    ),
+)
+_SHOP_SUMS_TEXT = "The sums of shop and platform are equal to the cent.\n"
+_SHOP_NEXT_STEPS = """\
+  cd {cd}
+  . ./environment.sh        the variables that crossdock.yaml names
+  crossdock runs            the four runs
+  crossdock trace 1008      an order and its invoice, with every attempt
+  crossdock records list    records that need a person: none
+Run a shop to try commands and changes of the config with:
+  crossdock demo --shop {kind} --serve --folder another
+The config is crossdock.yaml; configs/{kind}.yaml is the same one."""
 
 
 @click.command(
@@ -61,7 +339,7 @@ def demo(
     It takes a few seconds and leaves a folder with the config, the state and the exports of a third day for you to
     try out.
     """
-    from crossdock.cli import demo_shop_and_3pl, demo_warehouse_file_exchange, terminal_output
+    from crossdock.cli import demo, terminal_output
     from crossdock.testing.demo.demo_folder_and_servers import serve_existing_demo
 
     console = terminal_output.output_console()
@@ -69,7 +347,7 @@ def demo(
         raise click.UsageError(f"--warehouse cannot be used with {'--shop' if shop else '--serve'}", ctx)
     folder = folder or Path("crossdock-demo" + ("-shop" if shop else "-warehouse" if warehouse else ""))
     if serve and shop:
-        demo_shop_and_3pl.serve_without_sync(console, folder, shop, as_json=as_json)
+        demo.serve_shop_demo_without_sync(console, folder, shop, as_json=as_json)
         return
     if serve:
         serve_existing_demo(
@@ -79,21 +357,17 @@ def demo(
         return
     console.quiet = as_json
     if warehouse:
-        document = demo_warehouse_file_exchange.run(
-            ctx, console, folder, _sync_or_raise_error, _print_heading, as_json=as_json
-        )
+        document = demo.run_warehouse_demo(ctx, console, folder, _sync_or_raise_error, _print_heading, as_json=as_json)
     elif shop is None:
         document = _run_exports_demo(ctx, console, folder, as_json=as_json)
     else:
-        document = demo_shop_and_3pl.run(
-            ctx, console, folder, shop, _sync_or_raise_error, _print_heading, as_json=as_json
-        )
+        document = demo.run_shop_demo(ctx, console, folder, shop, _sync_or_raise_error, _print_heading, as_json=as_json)
     if as_json:
         terminal_output.print_json(document)
 
 
 def _run_exports_demo(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -> dict[str, object]:
-    from crossdock.cli import open_records_list, plan, terminal_output
+    from crossdock.cli import plan, records, terminal_output
     from crossdock.config.project import project
     from crossdock.testing.demo import demo_folder_and_servers
     from crossdock.writing.targets import platform_access_and_clock_checks
@@ -115,7 +389,7 @@ def _run_exports_demo(ctx: click.Context, console: Console, folder: Path, *, as_
             if not as_json:
                 terminal_output.show_run(console, reports[-1].as_json())
                 _print_heading(console, f"Day {day}: crossdock records list")
-                ctx.invoke(open_records_list.list_, config=config)
+                ctx.invoke(records.list_, config=config)
                 terminal_output.print_lines(console, f"\n{_AFTER[day]}")
         demo_folder_and_servers.write_sample_exports_of_day(3, folder / "day-3")
         effects = demo_folder_and_servers.count_effects_or_raise_if_reports_differ(loaded, reports)

@@ -7,9 +7,13 @@ from textwrap import wrap
 
 import click
 
-from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import as_json as json_option
-from crossdock.cli.shared_options import check_each_value_is_utf8, echo_document_text, help_example
+from crossdock.cli.shared_options_messages_and_signals import as_json as json_option
+from crossdock.cli.shared_options_messages_and_signals import (
+    check_each_value_is_utf8,
+    echo_document_text,
+    help_example,
+    say,
+)
 from crossdock.values import explanations
 from crossdock.values.state_words import known_words
 

@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.project_and_state import load_project
-from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import common_options, explicitly_given_fleet_base_files, fleet_option, help_example
-from crossdock.cli.tenant_states import FleetStates
+from crossdock.cli.project_and_state import FleetStates, load_project
+from crossdock.cli.shared_options_messages_and_signals import (
+    common_options,
+    explicitly_given_fleet_base_files,
+    fleet_option,
+    help_example,
+    say,
+)
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:

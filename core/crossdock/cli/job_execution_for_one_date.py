@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from crossdock.cli import terminal_output
 from crossdock.cli.scheduler_and_webhook_service import interruptible_service
-from crossdock.cli.sentence_printing import say
+from crossdock.cli.shared_options_messages_and_signals import say
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due, due_between
 from crossdock.config.schedules.job_and_schedule_config import jobs_in_order

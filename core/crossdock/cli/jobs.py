@@ -9,8 +9,16 @@ from typing import Any
 import click
 
 from crossdock.cli.project_and_state import load_project, read_state
-from crossdock.cli.sentence_printing import say, say_how_many_shown
-from crossdock.cli.shared_options import MOST, CommandGroup, as_json, config_option, help_example, help_meanings
+from crossdock.cli.shared_options_messages_and_signals import (
+    MOST,
+    CommandGroup,
+    as_json,
+    config_option,
+    help_example,
+    help_meanings,
+    say,
+    say_how_many_shown,
+)
 from crossdock.values.state_words import RunState
 
 _COLUMNS = ("job", "business_date", "due", "status", "run", "attempts")

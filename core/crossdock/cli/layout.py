@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.output_path_checks import absolute_path, check_writable
 from crossdock.cli.project_and_state import load_project
-from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import CommandGroup, as_json, check_value_is_utf8, common_options, help_example
+from crossdock.cli.shared_options_messages_and_signals import (
+    CommandGroup,
+    absolute_path,
+    as_json,
+    check_value_is_utf8,
+    check_writable,
+    common_options,
+    help_example,
+    say,
+)
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import count_with_noun

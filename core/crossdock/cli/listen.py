@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.listen_address_option import ListenAddress, address_option
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.scheduler_and_webhook_service import ServiceOptions, health_option, log_format_option, serve
-from crossdock.cli.sentence_printing import say, warn
-from crossdock.cli.shared_options import CommandGroup, common_options, config_option, help_example
+from crossdock.cli.shared_options_messages_and_signals import (
+    CommandGroup,
+    ListenAddress,
+    address_option,
+    common_options,
+    config_option,
+    help_example,
+    say,
+    warn,
+)
 from crossdock.cli.web_console_serving_options import WebConsoleOptions, beside_option, web_console_options
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from typing import Any, TextIO
 
 import click
 
-from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import CommandGroup, store_selected_configs
+from crossdock.cli.shared_options_messages_and_signals import CommandGroup, say, store_selected_configs
 from crossdock.errors import CrossdockError, InternalError, StateError, StoppedError, text_with_code
 from crossdock.printable import printable, printable_lines
 

@@ -11,17 +11,17 @@ import click
 from msgspec import structs
 
 from crossdock.cli import terminal_output
-from crossdock.cli.project_and_state import read_state
-from crossdock.cli.sentence_printing import say, say_how_many_shown
-from crossdock.cli.shared_options import (
+from crossdock.cli.project_and_state import FleetStates, read_state
+from crossdock.cli.shared_options_messages_and_signals import (
     MOST,
     common_options,
     explicitly_given_fleet_base_files,
     fleet_option,
     help_example,
     help_meanings,
+    say,
+    say_how_many_shown,
 )
-from crossdock.cli.tenant_states import FleetStates
 from crossdock.errors import ConfigError, text_with_code
 from crossdock.runs import slowest_steps_and_allowance_summary, tables_and_sentences_of_run
 from crossdock.values.clock import SystemClock

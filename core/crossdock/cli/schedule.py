@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Struct
 
-from crossdock.cli.listen_address_option import ListenAddress, address_option
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.scheduler_and_webhook_service import (
     ServiceOptions,
@@ -23,7 +22,9 @@ from crossdock.cli.scheduler_and_webhook_service import (
     log_format_option,
     serve,
 )
-from crossdock.cli.shared_options import (
+from crossdock.cli.shared_options_messages_and_signals import (
+    ListenAddress,
+    address_option,
     as_json,
     config_option,
     explicitly_given_fleet_base_files,
@@ -269,7 +270,7 @@ def _fleet_scheduler_factory(
 
 
 def _preview_fleet(pattern: str, base_files: Sequence[Path], days: int, *, as_json: bool) -> int:
-    from crossdock.cli.tenant_states import FleetStates
+    from crossdock.cli.project_and_state import FleetStates
     from crossdock.services.scheduler.due_run_decisions_and_preview import preview_rows
     from crossdock.values.clock import SystemClock
 

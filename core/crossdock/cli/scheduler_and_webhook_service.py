@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 from msgspec import Struct, structs
 
-from crossdock.cli.interrupts import interruptible
-from crossdock.cli.listen_address_option import ListenAddress, address_option
+from crossdock.cli.shared_options_messages_and_signals import ListenAddress, address_option, interruptible
 from crossdock.cli.web_console_serving_options import WebConsoleOptions
 from crossdock.errors import ConfigError, CrossdockError, text_with_code
 

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project, read_state
-from crossdock.cli.shared_options import CommandGroup, common_options, help_example
+from crossdock.cli.shared_options_messages_and_signals import CommandGroup, common_options, help_example
 from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text, size_text
 from crossdock.values.times_as_json_text import time_text

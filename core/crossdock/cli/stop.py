@@ -9,7 +9,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project
-from crossdock.cli.shared_options import MOST, common_options, help_example
+from crossdock.cli.shared_options_messages_and_signals import MOST, common_options, help_example
 
 
 @click.command(epilog=help_example("crossdock stop", "crossdock stop 17"))

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.interrupts import interruptible
 from crossdock.cli.project_and_state import load_project
-from crossdock.cli.sentence_printing import say, warn
-from crossdock.cli.shared_options import (
+from crossdock.cli.shared_options_messages_and_signals import (
     as_json,
     check_each_value_is_utf8,
     common_options,
     config_option,
     help_example,
+    interruptible,
     overriding_config_files,
+    say,
+    warn,
 )
 from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import count_with_noun

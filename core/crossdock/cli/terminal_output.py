@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from crossdock.cli.sentence_printing import say, warn
-from crossdock.cli.shared_options import echo_document_text
+from crossdock.cli.shared_options_messages_and_signals import echo_document_text, say, warn
 from crossdock.printable import printable, printable_json
 from crossdock.runs import tables_and_sentences_of_run
 from crossdock.values.progress import SilentProgress, Unit

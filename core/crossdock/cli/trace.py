@@ -9,8 +9,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project
-from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import check_value_is_utf8, common_options, help_example
+from crossdock.cli.shared_options_messages_and_signals import check_value_is_utf8, common_options, help_example, say
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from crossdock.cli.listen_address_option import ListenAddress, address_option
+from crossdock.cli.shared_options_messages_and_signals import ListenAddress, address_option
 
 if TYPE_CHECKING:
     from crossdock.console.tenant_configs_and_states import Tenants

@@ -19,8 +19,8 @@ import pytest
 from tests.unit.cli.conftest import CommandLine, Result
 
 from crossdock.cli import scheduler_and_webhook_service
-from crossdock.cli.listen_address_option import ListenAddress, address_option
 from crossdock.cli.scheduler_and_webhook_service import ServiceOptions, _poll_for_reload_on_sighup
+from crossdock.cli.shared_options_messages_and_signals import ListenAddress, address_option
 from crossdock.config.project import project
 from crossdock.config.schedules.job_and_schedule_config import JOBS_EXAMPLE
 from crossdock.errors import ConfigError, UnavailableError

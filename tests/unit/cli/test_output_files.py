@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.cli.output_path_checks import check_writable
+from crossdock.cli.shared_options_messages_and_signals import check_writable
 from crossdock.errors import ConfigError
 
 

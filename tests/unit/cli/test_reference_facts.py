@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import crossdock
-from crossdock.cli.environment_variable_meanings import VARIABLES
-from crossdock.cli.exit_code_meanings import MEANINGS
+from crossdock.cli.exit_code_and_variable_meanings import ENVIRONMENT_VARIABLE_MEANINGS, EXIT_CODE_MEANINGS
 from crossdock.errors import CrossdockError
 
 CORE = Path(crossdock.__path__[0])
@@ -67,10 +66,10 @@ def names(value: ast.expr) -> Iterator[str]:
 
 def test_each_exit_code_has_a_meaning() -> None:
     """And each meaning belongs to a code that a command can end with."""
-    assert {*exit_codes()} == {*MEANINGS}
+    assert {*exit_codes()} == {*EXIT_CODE_MEANINGS}
 
 
 def test_each_environment_variable_is_listed() -> None:
     """And each that is listed is read, by crossdock or by a library."""
-    listed = {name for each in VARIABLES for name in each}
+    listed = {name for each in ENVIRONMENT_VARIABLE_MEANINGS for name in each}
     assert {*variables()} | OF_LIBRARIES == listed | OF_THE_MACHINE

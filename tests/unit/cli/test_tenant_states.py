@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.cli.conftest import CONFIG
 
-from crossdock.cli.tenant_states import FleetStates
+from crossdock.cli.project_and_state import FleetStates
 from crossdock.errors import ConfigError
 
 

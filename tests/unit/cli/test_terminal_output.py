@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rich import progress as bar
 from rich.console import Console
 
-from crossdock.cli import main, sentence_printing, terminal_output
+from crossdock.cli import main, shared_options_messages_and_signals, terminal_output
 from crossdock.cli.config_and_schema import _yaml
 from crossdock.cli.progress_bars import Remaining
 from crossdock.errors import ConfigError, RefusedError
@@ -50,8 +50,8 @@ PRINTED: dict[str, Callable[[], Any]] = {
     "line as markup": lambda: terminal_output.output_console().print(EVIL, soft_wrap=True),
     "lines": lambda: terminal_output.print_lines(terminal_output.output_console(), EVIL.replace("\n", "\x00")),
     "table": _table,
-    "sentence": lambda: sentence_printing.say(EVIL),
-    "warning": lambda: sentence_printing.warn(EVIL),
+    "sentence": lambda: shared_options_messages_and_signals.say(EVIL),
+    "warning": lambda: shared_options_messages_and_signals.warn(EVIL),
     "errors": lambda: terminal_output.print_errors({EVIL: RefusedError(EVIL)}),
 }
 

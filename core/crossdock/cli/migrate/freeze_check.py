@@ -8,10 +8,8 @@ from pathlib import Path
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.interrupts import interruptible
 from crossdock.cli.project_and_state import load_project
-from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import common_options, help_example
+from crossdock.cli.shared_options_messages_and_signals import common_options, help_example, interruptible, say
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 
 UNITS = "smh"

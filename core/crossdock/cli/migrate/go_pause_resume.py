@@ -6,10 +6,14 @@ from pathlib import Path
 
 import click
 
-from crossdock.cli.migrate.person_name_option import by_option
 from crossdock.cli.project_and_state import load_project
-from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import check_value_is_utf8, config_option, help_example
+from crossdock.cli.shared_options_messages_and_signals import (
+    by_option,
+    check_value_is_utf8,
+    config_option,
+    help_example,
+    say,
+)
 
 
 @click.command(epilog=help_example("crossdock migrate go lots", "crossdock migrate go lots --by 'Ann, warehouse'"))

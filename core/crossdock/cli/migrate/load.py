@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import project_and_state, terminal_output
-from crossdock.cli.interrupts import interruptible
-from crossdock.cli.migrate.person_name_option import by_option
-from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import check_value_is_utf8, common_options, help_example
+from crossdock.cli.shared_options_messages_and_signals import (
+    by_option,
+    check_value_is_utf8,
+    common_options,
+    help_example,
+    interruptible,
+    say,
+)
 from crossdock.cli.terminal_output import WarningsOnly
 from crossdock.values.run_messages import error_documents
 from crossdock.values.texts_of_numbers_and_times import duration_text

@@ -9,7 +9,7 @@ import click
 
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.reconcile import reconcile_options, reconcile_print_and_save
-from crossdock.cli.shared_options import help_example
+from crossdock.cli.shared_options_messages_and_signals import help_example
 
 
 @click.command(epilog=help_example("crossdock migrate reconcile", "crossdock migrate reconcile -o repair.plan"))

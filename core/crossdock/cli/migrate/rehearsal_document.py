@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from crossdock.migration.rehearsal_dry_run_of_waves import RehearsalResult, WaveForecast
     from crossdock.migration.source_profile import SourceProfile
 
-_EXAMPLES = 5
+_MOST_EXAMPLES = 5
 
 
-def document(rehearsed: RehearsalResult, *, raw: bool) -> dict[str, Any]:
+def rehearsal_document(rehearsed: RehearsalResult, *, raw: bool) -> dict[str, Any]:
     """Make the document. It has values of records only if *raw*."""
     planned, waves = rehearsed.planned, rehearsed.waves
     order = [name for wave in waves for name in planned.tallies if name in wave.wave.streams]
@@ -33,11 +33,11 @@ def document(rehearsed: RehearsalResult, *, raw: bool) -> dict[str, Any]:
         "began_at": time_text(rehearsed.began),
         "ends_at": _optional_time_text(waves[-1].ends),
         "requests": sum(wave.requests for wave in waves),
-        "waves": [_wave(wave) for wave in waves],
-        "streams": {name: _stream(rehearsed, name, raw=raw) for name in order},
+        "waves": [_wave_document(wave) for wave in waves],
+        "streams": {name: _stream_document(rehearsed, name, raw=raw) for name in order},
         "forecast": structs.asdict(planned.forecast),
         "other_forecasts": {name: structs.asdict(forecast) for name, forecast in planned.other_forecasts.items()},
-        "warnings": list(_warnings(rehearsed)),
+        "warnings": list(_rehearsal_warnings(rehearsed)),
         "errors": {name: str(error) for name, error in planned.errors.items()},
         "messages": error_documents(planned.errors),
     }
@@ -47,7 +47,7 @@ def _optional_time_text(at: datetime | None) -> str | None:
     return None if at is None else time_text(at)
 
 
-def _wave(forecast: WaveForecast) -> dict[str, Any]:
+def _wave_document(forecast: WaveForecast) -> dict[str, Any]:
     begins, ends = forecast.begins, forecast.ends
     return {
         "name": forecast.wave.name,
@@ -59,49 +59,51 @@ def _wave(forecast: WaveForecast) -> dict[str, Any]:
     }
 
 
-def _stream(rehearsed: RehearsalResult, name: str, *, raw: bool) -> dict[str, Any]:
+def _stream_document(rehearsed: RehearsalResult, name: str, *, raw: bool) -> dict[str, Any]:
     planned, decisions = rehearsed.planned, rehearsed.outcome_counts
     found, profile, there = decisions.streams[name], rehearsed.profiles.get(name), rehearsed.already_there
     repeated = planned.repeated_keys.get(name)
     named, matched = (there.with_same_external_id.get(name), there.matched.get(name)) if there else (None, None)
     return planned.tallies[name].as_json() | {
         "wave": next(wave.wave.name for wave in rehearsed.waves if name in wave.wave.streams),
-        "rejected_by_reason": {code: _rejected(each) for code, each in _rejections_most_frequent_first(found)},
+        "rejected_by_reason": {code: _rejected_document(each) for code, each in _rejections_most_frequent_first(found)},
         "rejected_before": planned.rejected_before.get(name, 0),
         "repeated_keys": repeated.number if repeated else 0,
         "repeated_examples": [{"key": each.key, "at": list(each.places)} for each in repeated.examples]
         if repeated
         else [],
-        "unresolved": [_unresolved(decisions, found, *scope) for scope in sorted(found.missing)],
+        "unresolved": [_unresolved_references_document(decisions, found, *scope) for scope in sorted(found.missing)],
         "waiting": found.waiting,
         "in_doubt": found.in_doubt,
         "on_hold": found.withheld,
         "already_there": named and named.number,
-        "already_there_examples": [_match(each) for each in named.examples] if named else [],
+        "already_there_examples": [_match_document(each) for each in named.examples] if named else [],
         "matched": matched and {name: getattr(matched.counts, name) for name in ("one", "several", "none")},
-        "take_over_examples": [_match(each) for each in matched.taken_over] if matched else [],
-        "ambiguous_examples": [_match(each) for each in matched.ambiguous] if matched else [],
-        "conflicts": None if there is None or name not in there.conflicts else _conflicts(there.conflicts[name]),
-        "profile": None if profile is None else _profile(profile, raw=raw),
+        "take_over_examples": [_match_document(each) for each in matched.taken_over] if matched else [],
+        "ambiguous_examples": [_match_document(each) for each in matched.ambiguous] if matched else [],
+        "conflicts": None
+        if there is None or name not in there.conflicts
+        else _conflicts_document(there.conflicts[name]),
+        "profile": None if profile is None else _profile_document(profile, raw=raw),
         "joined_profiles": {
-            part: _profile(found, raw=raw) for part, found in rehearsed.joined_profiles.get(name, {}).items()
+            part: _profile_document(found, raw=raw) for part, found in rehearsed.joined_profiles.get(name, {}).items()
         },
     }
 
 
-def _match(found: Match) -> dict[str, Any]:
+def _match_document(found: Match) -> dict[str, Any]:
     return {"key": found.key, "id": found.target_id} | ({"message": found.why} if found.why else {})
 
 
-def _conflicts(keys: Sequence[str]) -> dict[str, Any]:
-    return {"records": len(keys), "examples": list(keys[:_EXAMPLES])}
+def _conflicts_document(keys: Sequence[str]) -> dict[str, Any]:
+    return {"records": len(keys), "examples": list(keys[:_MOST_EXAMPLES])}
 
 
 def _rejections_most_frequent_first(found: StreamCounts) -> list[tuple[str, Rejected]]:
     return sorted(found.rejected.items(), key=lambda each: (-each[1].records, each[0]))
 
 
-def _rejected(found: Rejected) -> dict[str, Any]:
+def _rejected_document(found: Rejected) -> dict[str, Any]:
     examples = [
         {"key": each.key, "at": f"{each.source}:{each.line}", "pointer": each.pointer, "message": each.message}
         for each in found.examples
@@ -109,10 +111,12 @@ def _rejected(found: Rejected) -> dict[str, Any]:
     return {"records": found.records, "examples": examples}
 
 
-def _unresolved(planned_counts: PlanCounts, found: StreamCounts, resource: str, namespace: str) -> dict[str, Any]:
+def _unresolved_references_document(
+    planned_counts: PlanCounts, found: StreamCounts, resource: str, namespace: str
+) -> dict[str, Any]:
     missing = found.missing[resource, namespace]
     why = {key: planned_counts.missing_parent_reason((resource, namespace, key)) for key in missing}
-    first = sorted(missing.items(), key=lambda each: (-each[1], each[0]))[:_EXAMPLES]
+    first = sorted(missing.items(), key=lambda each: (-each[1], each[0]))[:_MOST_EXAMPLES]
     return {
         "resource": resource,
         "namespace": namespace,
@@ -123,12 +127,12 @@ def _unresolved(planned_counts: PlanCounts, found: StreamCounts, resource: str, 
     }
 
 
-def _profile(profile: SourceProfile, *, raw: bool) -> dict[str, Any]:
-    columns = [{"name": name} | _column(column, raw=raw) for name, column in profile.columns.items()]
+def _profile_document(profile: SourceProfile, *, raw: bool) -> dict[str, Any]:
+    columns = [{"name": name} | _column_document(column, raw=raw) for name, column in profile.columns.items()]
     return {"rows": profile.rows, "has_more_columns": profile.has_more, "columns": columns}
 
 
-def _column(column: ColumnProfile, *, raw: bool) -> dict[str, Any]:
+def _column_document(column: ColumnProfile, *, raw: bool) -> dict[str, Any]:
     findings = {
         name: {"cells": found.cells, "examples": [_cell_place_and_value(each, raw=raw) for each in found.examples]}
         for name, found in column.findings.items()
@@ -153,7 +157,7 @@ def _cell_place_and_value(cell: Cell, *, raw: bool) -> dict[str, Any]:
     return {"at": f"{cell.source}:{cell.line}"} | ({"value": cell.value} if raw else {})
 
 
-def _warnings(rehearsed: RehearsalResult) -> list[str]:
+def _rehearsal_warnings(rehearsed: RehearsalResult) -> list[str]:
     wave_of = {name: each.wave.name for each in rehearsed.waves for name in each.wave.streams}
     found = [
         f"{count_with_noun(number, 'record')} of {name} in wave {wave_of[name]} would wait for the later wave {later}:"

@@ -7,10 +7,14 @@ from pathlib import Path
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.output_path_checks import absolute_path, check_writable
 from crossdock.cli.project_and_state import load_project
-from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import common_options, help_example
+from crossdock.cli.shared_options_messages_and_signals import (
+    absolute_path,
+    check_writable,
+    common_options,
+    help_example,
+    say,
+)
 from crossdock.values.clock import SystemClock
 
 
@@ -49,7 +53,7 @@ def rehearse(
     Exit codes: 0 everything would be delivered; 1 some records would be rejected, wait or need a decision; 2 wrong
     usage or config; 3 a source, the state or the platform cannot be read; 4 refused for safety.
     """
-    from crossdock.cli.migrate import rehearsal_document, rehearsal_page, rehearsal_text
+    from crossdock.cli.migrate import rehearsal_document, rehearsal_document_text_and_page
     from crossdock.migration.rehearsal_dry_run_of_waves import rehearse as rehearsed_migration
 
     place, page = absolute_path(out), absolute_path(page)
@@ -61,13 +65,15 @@ def rehearse(
         )
     planned = rehearsed.planned
     terminal_output.print_errors(planned.errors)
-    document = rehearsal_document.document(rehearsed, raw=raw)
+    document = rehearsal_document.rehearsal_document(rehearsed, raw=raw)
     if as_json:
         terminal_output.print_json(document)
     else:
-        rehearsal_text.print_rehearsal(terminal_output.output_console(), document)
+        rehearsal_document_text_and_page.print_rehearsal(terminal_output.output_console(), document)
     if page is not None:
-        rehearsal_page.write(page, rehearsal_document.document(rehearsed, raw=False), config)
+        rehearsal_document_text_and_page.write_rehearsal_page(
+            page, rehearsal_document.rehearsal_document(rehearsed, raw=False), config
+        )
     if planned.errors:
         return planned.exit_code
     if place is not None:

@@ -8,12 +8,16 @@ from typing import Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.interrupts import interruptible
-from crossdock.cli.migrate.person_name_option import by_option
-from crossdock.cli.output_path_checks import check_writable
 from crossdock.cli.project_and_state import load_project
-from crossdock.cli.sentence_printing import say
-from crossdock.cli.shared_options import check_value_is_utf8, common_options, help_example
+from crossdock.cli.shared_options_messages_and_signals import (
+    by_option,
+    check_value_is_utf8,
+    check_writable,
+    common_options,
+    help_example,
+    interruptible,
+    say,
+)
 from crossdock.values.texts_of_numbers_and_times import instant_text
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crossdock.cli.project_and_state import load_project
-from crossdock.cli.shared_options import help_example
+from crossdock.cli.shared_options_messages_and_signals import help_example
 from crossdock.cli.undo import plan_or_execute_undo, undo_options
 
 

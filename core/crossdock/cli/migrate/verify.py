@@ -9,7 +9,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import read_state
-from crossdock.cli.shared_options import common_options, help_example
+from crossdock.cli.shared_options_messages_and_signals import common_options, help_example
 from crossdock.values.texts_of_numbers_and_times import instant_text
 
 _LARGEST = 1 << 30  # bytes

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field, structs
 
-from crossdock.cli.new.openapi_operations_and_members import (
+from crossdock.cli.new.openapi_operations_and_swagger_conversion import (
     Operation,
     Pointer,
     json_pointer,

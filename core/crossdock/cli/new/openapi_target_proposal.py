@@ -13,7 +13,7 @@ from crossdock.cli.new.openapi_list_proposals import (
     singular,
     telling_path_segments,
 )
-from crossdock.cli.new.openapi_operations_and_members import (
+from crossdock.cli.new.openapi_operations_and_swagger_conversion import (
     Operation,
     json_schema_and_example,
     json_type_instant_or_day,

@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from crossdock.cli.migrate.person_name_option import by_option
+from crossdock.cli.shared_options_messages_and_signals import by_option
 from crossdock.values.actor import LONGEST_NAME
 
 

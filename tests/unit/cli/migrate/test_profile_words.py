@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.cli.migrate import column_profile_texts
+from crossdock.cli.migrate import rehearsal_document_text_and_page
 from crossdock.migration.column_profile import FINDINGS
 
 
@@ -23,12 +23,12 @@ from crossdock.migration.column_profile import FINDINGS
 )
 def test_a_share_in_percent(number: int, of: int, text: str) -> None:
     """Neither 0 % nor 100 % is said of what is only nearly so."""
-    assert column_profile_texts.percent_text(number, of) == text
+    assert rehearsal_document_text_and_page.percent_text(number, of) == text
 
 
 def test_every_finding_has_words() -> None:
     """So that a new one is not forgotten."""
-    assert tuple(column_profile_texts.FINDINGS) == FINDINGS
+    assert tuple(rehearsal_document_text_and_page.FINDINGS) == FINDINGS
 
 
 def test_a_column_is_described() -> None:
@@ -38,9 +38,12 @@ def test_a_column_is_described() -> None:
         "whole": 1, "decimal": 0, "dates": 3,
         "findings": {"control": {"cells": 1_200, "examples": [{"at": "a.csv:2"}, {"at": "a.csv:9", "value": "x\n"}]}},
     }  # fmt: skip
-    assert column_profile_texts.distinct_count_text(column) == "~9,000"
-    assert column_profile_texts.distinct_count_text(column | {"distinct_is_estimate": False}) == "9,000"
-    assert column_profile_texts.length_text(column) == "3"
-    assert column_profile_texts.length_text(column | {"longest": 1_000}) == "3 to 1,000"
-    assert column_profile_texts.number_and_date_shares_text(column) == "25 % whole, 75 % dates"
-    assert column_profile_texts.findings_text(column) == r"1,200 with control characters (a.csv:2, a.csv:9 'x\n')"
+    assert rehearsal_document_text_and_page.distinct_count_text(column) == "~9,000"
+    assert rehearsal_document_text_and_page.distinct_count_text(column | {"distinct_is_estimate": False}) == "9,000"
+    assert rehearsal_document_text_and_page.length_text(column) == "3"
+    assert rehearsal_document_text_and_page.length_text(column | {"longest": 1_000}) == "3 to 1,000"
+    assert rehearsal_document_text_and_page.number_and_date_shares_text(column) == "25 % whole, 75 % dates"
+    assert (
+        rehearsal_document_text_and_page.findings_text(column)
+        == r"1,200 with control characters (a.csv:2, a.csv:9 'x\n')"
+    )

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.report_page import HOSTILE, Page
 
-from crossdock.cli.migrate import rehearsal_page
+from crossdock.cli.migrate import rehearsal_document_text_and_page
 from crossdock.values.run_messages import RunMessage
 from crossdock.values.tally import Tally
 
@@ -52,7 +52,7 @@ DOCUMENT: dict[str, Any] = {
 
 
 def made(**changes: Any) -> str:
-    return rehearsal_page.page(DOCUMENT | changes, Path("/home/someone/acme.yaml"))
+    return rehearsal_document_text_and_page.render_rehearsal_page(DOCUMENT | changes, Path("/home/someone/acme.yaml"))
 
 
 def test_any_text_is_text() -> None:
@@ -102,6 +102,6 @@ def test_an_unknown_end_is_said() -> None:
 
 def test_lengths_between_two_classes_are_empty() -> None:
     """The histogram has a place for each class from the shortest to the longest."""
-    assert rehearsal_page._length_histogram_counts({"1": 2, "16": 3}) == [2, 0, 0, 0, 3]
-    assert rehearsal_page._length_histogram_counts({"4": 1}) == [1]
-    assert rehearsal_page._length_histogram_counts({}) == []
+    assert rehearsal_document_text_and_page._length_histogram_counts({"1": 2, "16": 3}) == [2, 0, 0, 0, 3]
+    assert rehearsal_document_text_and_page._length_histogram_counts({"4": 1}) == [1]
+    assert rehearsal_document_text_and_page._length_histogram_counts({}) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.cli.migrate.rehearsal_page import bar, histogram
+from crossdock.cli.migrate.rehearsal_document_text_and_page import bar_drawing, histogram_drawing
 
 
 @pytest.mark.parametrize(
@@ -12,10 +12,10 @@ from crossdock.cli.migrate.rehearsal_page import bar, histogram
 )
 def test_a_bar_is_as_long_as_the_share(number: int, of: int, widths: list[int]) -> None:
     """Little is still seen, and nothing is not drawn."""
-    assert [width for _, _, width, _ in bar(number, of).rectangles] == widths
+    assert [width for _, _, width, _ in bar_drawing(number, of).rectangles] == widths
 
 
 def test_a_histogram_has_a_column_for_each_number() -> None:
     """The highest fills the height; an empty one leaves its place."""
-    assert histogram([10, 0, 5]).rectangles == [(0, 0, 32, 20), (66, 10, 32, 10)]
-    assert histogram([]).rectangles == []
+    assert histogram_drawing([10, 0, 5]).rectangles == [(0, 0, 32, 20), (66, 10, 32, 10)]
+    assert histogram_drawing([]).rectangles == []

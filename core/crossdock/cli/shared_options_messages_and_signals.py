@@ -2,24 +2,69 @@
 
 from __future__ import annotations
 
+import re
+import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import redirect_stdout
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 from click.core import ParameterSource
 
+from crossdock.errors import ConfigError, NotConfirmedError
 from crossdock.printable import printable
+from crossdock.values.actor import LONGEST_NAME, current_actor
+from crossdock.values.safe_local_files import check_replaceable
 from crossdock.values.usable_years import USABLE_YEARS, USABLE_YEARS_TEXT
 
 if TYPE_CHECKING:
     from crossdock.values.state_words import StateWord
 
+_ADDRESS = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:]+):)?(?P<port>[0-9]{1,5})")
 
-from crossdock.errors import NotConfirmedError
+
+class ListenAddress(NamedTuple):
+    host: str
+    port: int
+
+
+def parse_listen_address(_: click.Context, option: click.Parameter, text: str | None) -> ListenAddress | None:
+    """Parse ``[HOST:]PORT``. Without a host, only this machine can connect."""
+    if text is None:
+        return None
+    found = _ADDRESS.fullmatch(text)
+    if found is None or int(found["port"]) > 65_535:
+        hint = "for example 8090 or 0.0.0.0:8090"
+        raise ConfigError(f"{text!r} is not [HOST:]PORT", where=option.opts[0], hint=hint, code="option_value_invalid")
+    return ListenAddress((found["host"] or "127.0.0.1").strip("[]"), int(found["port"]))
+
+
+address_option = partial(click.option, metavar="[HOST:]PORT", callback=parse_listen_address)
+
+
+def absolute_path(path: Path | None) -> Path | None:
+    """Return the absolute path, for a file that is written later: an author's code may change the working folder."""
+    return None if path is None else path.absolute()
+
+
+def check_writable(*paths: Path | None) -> None:
+    for path in paths:
+        if path is None:
+            continue
+        try:
+            check_replaceable(path)
+        except OSError as error:
+            hint = "nothing was done; name a file in a folder that exists and can be written"
+            raise ConfigError(
+                f"cannot be written: {error.strerror}", where=str(path), hint=hint, code="file_unwritable"
+            ) from error
+
 
 _OVERRIDES = "crossdock.config_overrides"
 
@@ -155,3 +200,54 @@ def confirm(action: str, *, yes: bool) -> None:
         raise NotConfirmedError(f"this would {action}", hint="nothing was changed; add --yes to do it")
     if not click.confirm(printable(f"{action[0].upper()}{action[1:]}?"), err=True):
         raise NotConfirmedError("not confirmed; nothing was changed")
+
+
+def _name_of_person(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str:
+    if value is not None and not value.strip():
+        raise click.BadParameter("is empty: say who you are, or leave it out for your user and host")
+    name = (value or "").strip() or current_actor().name_with_host
+    if len(name) > LONGEST_NAME:
+        raise click.BadParameter(f"has more than {LONGEST_NAME} characters")
+    return check_value_is_utf8(ctx, parameter, name) or name
+
+
+by_option = click.option(
+    "--by", metavar="NAME", callback=_name_of_person, help="Who you are; by default your user and host."
+)
+
+
+def say_how_many_shown(shown: int, total: int, what: str, *, err: bool = False) -> None:
+    if shown < total:
+        say(f"{shown:,} of {total:,} {what} are shown: --limit {min(total, MOST)} shows all", err=err)
+
+
+def say(*lines: str, err: bool = False) -> None:
+    """Print lines. Texts quoted in them cannot add a line or control the terminal."""
+    click.echo("\n".join(map(printable, lines)), err=err)
+
+
+def warn(text: str) -> None:
+    say(f"crossdock: warning: {text}", err=True)
+
+
+def _print_notice(text: str) -> None:
+    say("", text, err=True)
+
+
+@contextmanager
+def interruptible(notify: Callable[[str], None] = _print_notice) -> Iterator[threading.Event]:
+    """Yield an event set by SIGINT and SIGTERM, so that a run stops in order. A second signal stops it at once."""
+    stop = threading.Event()
+
+    def request_stop(number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        notify(f"{signal.Signals(number).name}: finishing requests in flight; repeat to stop at once")
+
+    before = {number: signal.signal(number, request_stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

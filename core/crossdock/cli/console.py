@@ -1,4 +1,4 @@
-"""``crossdock console``, which serves if it is called without a subcommand."""
+"""``crossdock console``, which serves without a subcommand, and the accounts with which people sign in."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""``crossdock demo``."""
+"""``crossdock demo``: exports of a sample warehouse, or a shop and a 3PL, or a warehouse that exchanges files."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from shlex import quote
@@ -29,8 +29,6 @@ def run_warehouse_demo(
     ctx: click.Context,
     console: Console,
     folder: Path,
-    sync: Callable[..., Any],
-    heading: Callable[..., None],
     *,
     as_json: bool,
 ) -> dict[str, object]:
@@ -55,19 +53,19 @@ def run_warehouse_demo(
             )
             if number == len(_WAREHOUSE_NIGHT_TEXTS):
                 demo.correct_order_country_on_platform(loaded, "1003")
-            heading(console, f"Night {number}: crossdock sync", before)
-            reports.append(sync(loaded, [], interrupt, as_json=as_json, clock=night))
+            _print_heading(console, f"Night {number}: crossdock sync", before)
+            reports.append(_sync_or_raise_error(loaded, [], interrupt, as_json=as_json, clock=night))
             if not as_json:
                 terminal_output.show_run(console, reports[-1].as_json())
-                heading(console, f"Night {number}: crossdock records list")
+                _print_heading(console, f"Night {number}: crossdock records list")
                 ctx.invoke(records.list_, config=config)
             if number < len(_WAREHOUSE_NIGHT_TEXTS):
                 demo.let_warehouse_work_next_day(night)
         orders = list(_orders_at_warehouse_and_platform(loaded, demo))
-    heading(console, "What became of each order", _WAREHOUSE_BOOK_TEXT)
+    _print_heading(console, "What became of each order", _WAREHOUSE_BOOK_TEXT)
     console.print(_warehouse_order_table(orders))
     port = urlsplit(demo.variables["PLATFORM_URL"]).port
-    heading(
+    _print_heading(
         console, "Next steps", _WAREHOUSE_NEXT_STEPS.format(cd=quote(str(folder)), port=port, order=demo.ids["1002"])
     )
     return {"folder": str(folder), "runs": [report.as_json() for report in reports], "orders": orders}
@@ -145,16 +143,12 @@ the platform in another terminal:
   crossdock sync
 The config is crossdock.yaml; configs/warehouse_exchange.yaml is the same one."""
 
-Sync = Callable[..., Any]
-
 
 def run_shop_demo(
     ctx: click.Context,
     console: Console,
     folder: Path,
     kind: Kind,
-    sync: Sync,
-    heading: Callable[..., None],
     *,
     as_json: bool,
 ) -> dict[str, object]:
@@ -170,20 +164,20 @@ def run_shop_demo(
         terminal_output.print_lines(console, _SHOP_INTRODUCTION.format(folder=folder, **demo.variables))
         reports = []
         if not as_json:
-            heading(console, "crossdock plan --limit 2", _SHOP_PLAN_TEXT)
+            _print_heading(console, "crossdock plan --limit 2", _SHOP_PLAN_TEXT)
             ctx.invoke(plan.plan, config=config, limit=2)
         for connection, before in _SHOP_SYNC_STEPS:
-            heading(console, f"crossdock sync {connection}", before)
+            _print_heading(console, f"crossdock sync {connection}", before)
             if connection == "depot":
                 demo.depot.ship_all_orders()
                 demo.shop.refund_units(demo.shop.orders[2], "MUG-3", 2)
-            reports.append(sync(loaded, [connection], interrupt, as_json=as_json))
+            reports.append(_sync_or_raise_error(loaded, [connection], interrupt, as_json=as_json))
             if not as_json:
                 terminal_output.show_run(console, reports[-1].as_json())
         orders = list(_orders_at_shop_and_platform(loaded, demo))
-    heading(console, "What became of each order", _SHOP_SUMS_TEXT)
+    _print_heading(console, "What became of each order", _SHOP_SUMS_TEXT)
     console.print(_shop_order_table(orders))
-    heading(console, "Next steps", _SHOP_NEXT_STEPS.format(cd=quote(str(folder)), kind=kind))
+    _print_heading(console, "Next steps", _SHOP_NEXT_STEPS.format(cd=quote(str(folder)), kind=kind))
     return {"folder": str(folder), "runs": [report.as_json() for report in reports], "orders": orders}
 
 
@@ -339,7 +333,7 @@ def demo(
     It takes a few seconds and leaves a folder with the config, the state and the exports of a third day for you to
     try out.
     """
-    from crossdock.cli import demo, terminal_output
+    from crossdock.cli import terminal_output
     from crossdock.testing.demo.demo_folder_and_servers import serve_existing_demo
 
     console = terminal_output.output_console()
@@ -347,7 +341,7 @@ def demo(
         raise click.UsageError(f"--warehouse cannot be used with {'--shop' if shop else '--serve'}", ctx)
     folder = folder or Path("crossdock-demo" + ("-shop" if shop else "-warehouse" if warehouse else ""))
     if serve and shop:
-        demo.serve_shop_demo_without_sync(console, folder, shop, as_json=as_json)
+        serve_shop_demo_without_sync(console, folder, shop, as_json=as_json)
         return
     if serve:
         serve_existing_demo(
@@ -357,11 +351,11 @@ def demo(
         return
     console.quiet = as_json
     if warehouse:
-        document = demo.run_warehouse_demo(ctx, console, folder, _sync_or_raise_error, _print_heading, as_json=as_json)
+        document = run_warehouse_demo(ctx, console, folder, as_json=as_json)
     elif shop is None:
         document = _run_exports_demo(ctx, console, folder, as_json=as_json)
     else:
-        document = demo.run_shop_demo(ctx, console, folder, shop, _sync_or_raise_error, _print_heading, as_json=as_json)
+        document = run_shop_demo(ctx, console, folder, shop, as_json=as_json)
     if as_json:
         terminal_output.print_json(document)
 

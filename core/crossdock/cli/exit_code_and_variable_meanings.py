@@ -1,4 +1,4 @@
-"""The meanings of exit codes for scripts and schedulers, from which the documentation is made."""
+"""What exit codes mean, and the effects of environment variables. The documentation is made from them."""
 
 from __future__ import annotations
 

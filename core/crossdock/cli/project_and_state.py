@@ -1,4 +1,4 @@
-"""Loads the selected config as a project, and opens its state for commands that only read it."""
+"""Loads the selected config, and opens its state or those of a fleet for commands that only read."""
 
 from __future__ import annotations
 

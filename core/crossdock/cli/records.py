@@ -1,4 +1,4 @@
-"""``crossdock records``: undelivered records, the reasons, and how to fix them."""
+"""``crossdock records``: lists records that are open, with the reasons, and replays, drops and resolves them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``crossdock sandbox``, which serves if it is called without a subcommand."""
+"""``crossdock sandbox``, which serves without a subcommand, and the sandbox's API keys and OAuth clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the parts of their help."""
+"""What commands share: options and parts of their help, sentences and warnings that they print, and signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The calendar of jobs as plain values: a row for each job, a cell with a symbol and a text for each business date."""
+"""The calendar of jobs: a cell with a symbol and a text for each job and business date, also on the page of a month."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Renders the templates in `page_templates/`, and writes a page to a file."""
+"""Renders the templates in `page_templates/`, their style sheets and script, and writes and seals files of pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One request for a page: who asks, of which tenant, and how the page is made."""
+"""One request for a page: who asks, of which tenant, what all pages use, and how the page is made."""
 
 from __future__ import annotations
 

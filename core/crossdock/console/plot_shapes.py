@@ -1,4 +1,4 @@
-"""Plots as plain values, which `page_templates/plots.html` draws. Their colours are those of the style sheet."""
+"""Plots as plain values, which the templates draw: bars, timelines, and the allowance of a run or a night."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of a run, with the records that are open, as one self-contained page without record data (law 8)."""
+"""Self-contained reports without record data (law 8): of a run, with what is open, and the newest runs of a fleet."""
 
 from __future__ import annotations
 

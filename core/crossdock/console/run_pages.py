@@ -1,4 +1,4 @@
-"""The pages of runs: their list, and one run with its report."""
+"""The pages of runs: their list, one run with its report, and what it has delivered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of settings: the effective config, what changed since the last run, and the schedule."""
+"""The pages of settings: the effective config, what changed since the last run, and the calendar of the next runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The start page: one line for each job and tenant, and what needs a person."""
+"""The start page: one line for each job and tenant, and what needs a person, with what to do about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The console as an ASGI application: from a request to the page, with the checks that protect it."""
+"""The console as an ASGI application: all addresses, the checks that protect them, and its server."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from crossdock.values.texts_of_numbers_and_times import count_with_noun
 from crossdock.values.times_as_json_text import time_text
 
 if TYPE_CHECKING:
-    from crossdock.migration.column_profile import Cell, ColumnProfile
+    from crossdock.migration import column_profile
     from crossdock.migration.planned_creates_already_on_platform import Match
     from crossdock.migration.planned_outcome_counts import PlanCounts, Rejected, StreamCounts
     from crossdock.migration.rehearsal_dry_run_of_waves import RehearsalResult, WaveForecast
@@ -132,7 +132,7 @@ def _profile_document(profile: SourceProfile, *, raw: bool) -> dict[str, Any]:
     return {"rows": profile.rows, "has_more_columns": profile.has_more, "columns": columns}
 
 
-def _column_document(column: ColumnProfile, *, raw: bool) -> dict[str, Any]:
+def _column_document(column: column_profile.ColumnProfile, *, raw: bool) -> dict[str, Any]:
     findings = {
         name: {"cells": found.cells, "examples": [_cell_place_and_value(each, raw=raw) for each in found.examples]}
         for name, found in column.findings.items()
@@ -153,7 +153,7 @@ def _column_document(column: ColumnProfile, *, raw: bool) -> dict[str, Any]:
     }
 
 
-def _cell_place_and_value(cell: Cell, *, raw: bool) -> dict[str, Any]:
+def _cell_place_and_value(cell: column_profile.Cell, *, raw: bool) -> dict[str, Any]:
     return {"at": f"{cell.source}:{cell.line}"} | ({"value": cell.value} if raw else {})
 
 

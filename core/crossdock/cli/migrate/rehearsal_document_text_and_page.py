@@ -1,4 +1,4 @@
-"""Prints a rehearsal on the terminal, from its document, and makes texts that the page has as well."""
+"""A rehearsal, from its document: printed on the terminal, and as one self-contained page without values (law 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``crossdock new``: a folder with a connector that works, to change."""
+"""``crossdock new``: a folder with a connector that works, to change, from templates of which each feature has some."""
 
 from __future__ import annotations
 

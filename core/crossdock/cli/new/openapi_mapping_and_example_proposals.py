@@ -1,4 +1,4 @@
-"""Proposes how the records of a list become drafts, by the names and types of their members."""
+"""Proposes how the records of a list become drafts, by the names and types of their members, and makes examples."""
 
 from __future__ import annotations
 

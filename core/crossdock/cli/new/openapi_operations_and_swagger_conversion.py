@@ -1,4 +1,4 @@
-"""What an OpenAPI document says of its operations: parameters, answers, and the members of JSON values."""
+"""What an OpenAPI document says of its operations and of members of JSON values; Swagger 2.0 is converted before."""
 
 from __future__ import annotations
 

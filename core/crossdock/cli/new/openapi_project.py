@@ -1,4 +1,4 @@
-"""The files of a project that is proposed from an OpenAPI document."""
+"""The files of a project that is proposed from an OpenAPI document, and its address and credentials."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from msgspec import Struct, field
 from crossdock.cli.new import (
     openapi_list_proposals,
     openapi_mapping_and_example_proposals,
-    openapi_project,
     openapi_target_proposal,
     target_code,
 )
@@ -171,8 +170,8 @@ def propose_project(path: Path, *, with_target: bool, chosen: Collection[str]) -
 
 def _propose_from_document(document: OpenApiDocument, *, with_target: bool, chosen: Collection[str]) -> Proposal:
     lists, left_out = openapi_list_proposals.propose_lists(document, chosen)
-    base_url, question = openapi_project.base_url_and_open_question(document)
-    found = openapi_project.propose_credentials(document, base_url)
+    base_url, question = base_url_and_open_question(document)
+    found = propose_credentials(document, base_url)
     target, refused = openapi_target_proposal.propose_target(document) if with_target else (None, [])
     drafts = [(one, openapi_mapping_and_example_proposals.propose_draft(document, one)) for one in lists]
     unknown = [each for each in (question, found.unknown) if each]

@@ -1,4 +1,4 @@
-"""The ways in which people sign in to one console, and the sessions that begin so."""
+"""The ways in which people sign in to one console, and their sessions, which are in memory and end with the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dispatches due runs to the executor, one for each tenant at a time, and repeats lost calls.
+"""Dispatches due runs to the executor, one for each tenant at a time within the slots, and repeats lost calls.
 
 The states decide what runs: a call that is repeated, late or made by two schedulers neither loses nor repeats a run.
 """

@@ -1,6 +1,6 @@
 """The service behind ``crossdock schedule --fleet``: watches the configs, leads or stands by, and reports.
 
-Its runs are reported in the log, as metrics, and as notifications.
+Its runs are reported in the log, as metrics, and as notifications, which are grouped by time.
 """
 
 from __future__ import annotations

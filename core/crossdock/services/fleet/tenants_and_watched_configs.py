@@ -1,4 +1,4 @@
-"""The config files of a fleet, watched: added, changed and removed tenants take effect without a restart."""
+"""The tenants of a fleet: each is a config file on top of a base file. Changes take effect without a restart."""
 
 from __future__ import annotations
 

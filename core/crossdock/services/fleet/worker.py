@@ -1,4 +1,8 @@
-"""Executes one call of an executor, in a process on any host with crossdock, the configs and the secrets."""
+"""Executes one call of an executor, in a process on any host with crossdock, the configs and the secrets.
+
+A text goes to the worker, and a text comes back, instead of pickled objects, so that a worker with another version of
+crossdock can report it.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The HTTP server that receives webhooks: ``POST /webhooks/CONNECTION``.
+"""The HTTP server that receives webhooks, ``POST /webhooks/CONNECTION``, and the thread that stores them.
 
 The answer is 200 once a webhook is stored; WooCommerce counts any other as a failure. A sender that gets 503 tries
-again. With another status it need not.
+again. With another status it need not. Webhooks that arrive together are stored in one transaction, with one flush to
+the disk.
 """
 
 from __future__ import annotations

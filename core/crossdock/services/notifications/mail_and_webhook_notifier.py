@@ -1,4 +1,4 @@
-"""Sends notifications about scheduled runs. A failed notification never fails the run."""
+"""Sends notifications about scheduled runs by mail and webhook. A failed notification never fails the run."""
 
 from __future__ import annotations
 

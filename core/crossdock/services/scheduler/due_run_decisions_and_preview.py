@@ -1,4 +1,4 @@
-"""The scheduled runs that may start now, and those that are skipped, with reasons."""
+"""The scheduled runs that may start now, are skipped or delayed, with reasons, and those of the next days."""
 
 from __future__ import annotations
 

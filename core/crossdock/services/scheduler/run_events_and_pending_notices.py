@@ -1,4 +1,4 @@
-"""Ended runs that people may not know of: the process was killed after their end, or a channel failed.
+"""Events of scheduled runs, and ended runs that people may not know of: a process was killed, or a channel failed.
 
 The transaction that ends a run marks it, and the mark is removed once every channel has accepted the message. So people
 are notified at least once, and a second time if the process is killed between the two.

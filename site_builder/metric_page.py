@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crossdock.services.observability.health_and_metrics import METRICS, OF_RUNS
+from crossdock.services.observability.health_and_metrics import METRICS, RUN_METRICS
 from site_builder.markdown_text import code, escaped, table
 
 
@@ -24,7 +24,7 @@ def pages() -> Iterator[tuple[str, str]]:
         " at `/metrics`, in Prometheus's text format.\n\n"
         + table(("metric", "type", "labels", "meaning"), rows)
         + "\nWith `--fleet`, the metrics of runs have the label `tenant` as well: "
-        + ", ".join(code(f"crossdock_{name}") for name in OF_RUNS)
+        + ", ".join(code(f"crossdock_{name}") for name in RUN_METRICS)
         + ". Those of the inbox, of webhooks and of the allowance are not served.\n"
     )
     yield "reference/metrics.md", text

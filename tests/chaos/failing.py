@@ -90,7 +90,9 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
 
 LISTENING: Mapping[str, Failpoint] = {  # in the order of a webhook's way; those of delivery follow it
     "received": Failpoint("crossdock.state.tables.webhooks_and_records_to_fetch", "Inbox.receive", "turn"),
-    "stored": Failpoint("crossdock.services.inbox.webhook_receiver_and_writer", "WebhookWriter._write", "turn"),
+    "stored": Failpoint(
+        "crossdock.services.inbox.webhook_receiver_and_writer", "WebhookWriter._store_in_one_transaction", "turn"
+    ),
     "fetching": Failpoint("crossdock.runs.named_record_delivery", "NamedRecordDelivery.deliver", "turn", _BOTH),
     "hints_removed": Failpoint(
         "crossdock.state.tables.webhooks_and_records_to_fetch", "Inbox.remove_fetched", "turn", _BOTH, filled=1

@@ -28,14 +28,14 @@ SOON_ASKING = ("-P", __file__)
 
 def main() -> None:
     retried_requests.BASE_PAUSE_S = 0.02
-    apscheduler_daemon.LOOK_S, apscheduler_daemon.SIGNAL_S = 0.2, 0.05
+    apscheduler_daemon.POLL_S, apscheduler_daemon.SIGNAL_S = 0.2, 0.05
     monitored_scheduler.REPORT_S = 0.1
     webhook_record_delivery.IDLE_S, webhook_record_delivery.FIRST_PAUSE = 0.1, timedelta(seconds=0.25)
     webhook_record_delivery.SLOW_S = 0.5
     if "--fleet" in sys.argv:
         from crossdock.services.fleet import fleet_service
 
-        fleet_service.LOOK_S = 0.5
+        fleet_service.CONFIG_CHECK_S = 0.5
     with mock.patch.object(open_state, "time", SimpleNamespace(sleep=lambda pause_s: time.sleep(pause_s / 20))):
         runpy.run_module("crossdock", run_name="__main__", alter_sys=True)
 

@@ -23,7 +23,7 @@ from crossdock.config.project.config_model import ConfigFile
 from crossdock.connector import Connector
 from crossdock.console.sign_in.openid_provider import OpenIdSettings
 from crossdock.mapping.declarative import Form
-from crossdock.services.fleet.tenants_and_watched_configs import TenantFiles, load_fleet_base
+from crossdock.services.fleet.tenants_and_watched_configs import WatchedTenantConfigs, load_fleet_base
 from crossdock.values import exact_json, yaml_reader
 from crossdock.writing.files.content_kinds import FileContentConfig
 from crossdock_connectors.http_json.bulk_write_job_settings import BulkJob, JobResourceConfig
@@ -111,7 +111,7 @@ def _load_fleet(data: Any, fence: Fence, folder: Path) -> None:
             path = folder / each.title
             path.parent.mkdir(exist_ok=True)
             path.write_text(each.text, encoding="utf-8")
-    found = TenantFiles(str(folder / "tenants"), load_fleet_base(folder / "base.yaml"))
+    found = WatchedTenantConfigs(str(folder / "tenants"), load_fleet_base(folder / "base.yaml"))
     found.load_changed_configs()
     assert found.tenants
     assert not found.config_errors, found.config_errors

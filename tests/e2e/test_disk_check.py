@@ -11,10 +11,10 @@ from tests.e2e.warehouse import Site
 
 from crossdock.config.project import project
 from crossdock.services.system_check.tests_of_state_platform_and_connections import (
-    ALWAYS,
-    COPIES,
-    PLANNED,
-    STORED,
+    COPIES_IN_SPOOL,
+    COPIES_IN_STATE,
+    COPIES_IN_TEMPORARY_FILES,
+    LEAST_FREE_BYTES,
     disk_findings,
 )
 
@@ -34,7 +34,7 @@ def test_a_run_needs_space_for_its_largest_files(
     site.fill()
     assert site.sync().code == 0
     read = sum(path.stat().st_size for path in site.out.iterdir())
-    need = ALWAYS + read * (COPIES + PLANNED + STORED)
+    need = LEAST_FREE_BYTES + read * (COPIES_IN_SPOOL + COPIES_IN_TEMPORARY_FILES + COPIES_IN_STATE)
     asked: list[Path] = []
 
     def usage(folder: Path) -> Usage:

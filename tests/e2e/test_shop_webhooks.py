@@ -24,7 +24,7 @@ from tests.partners.woocommerce.shop_orders import Order
 from crossdock.runs.run_report import Report
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.services.inbox import webhook_receiver_and_writer
-from crossdock.services.inbox.webhook_receiver_and_writer import Receiver, RefusedCounts, WebhookWriter
+from crossdock.services.inbox.webhook_receiver_and_writer import RefusedWebhookCounts, WebhookReceiver, WebhookWriter
 from crossdock.state import State
 from crossdock.testing import ManualClock
 from crossdock.testing.sandbox_syncs import write_private_file
@@ -41,8 +41,8 @@ class Receiving:
     """A receiver without endpoints yet."""
 
     base_url: str
-    receiver: Receiver
-    refused: RefusedCounts
+    receiver: WebhookReceiver
+    refused: RefusedWebhookCounts
 
 
 @pytest.fixture
@@ -50,10 +50,10 @@ def receiving() -> Iterator[Receiving]:
     def no_state() -> State:
         raise AssertionError("the project names its state")
 
-    refused = RefusedCounts()
+    refused = RefusedWebhookCounts()
     writer = WebhookWriter(no_state, ManualClock(), lambda _: None)
-    made = Receiver({}, writer, refused)
-    with webhook_receiver_and_writer.serve(made, "127.0.0.1", 0) as base_url:
+    made = WebhookReceiver({}, writer, refused)
+    with webhook_receiver_and_writer.serve_webhook_receiver_in_thread(made, "127.0.0.1", 0) as base_url:
         yield Receiving(base_url, made, refused)
     writer.store_queued_and_close()
 

@@ -13,7 +13,7 @@ from tests.hints import work_on_hints
 from crossdock.config.project.project import Project
 from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.session_shared_by_runs import Session, open_session
-from crossdock.services.inbox.webhook_record_delivery import InboxWorker, WorkResult
+from crossdock.services.inbox.webhook_record_delivery import InboxWorker, InboxWorkResult
 from crossdock.state import InboxRecord, PendingApproval, RunRecord
 from crossdock.values.progress import SilentProgress
 from crossdock.webhooks import Webhooks
@@ -29,7 +29,7 @@ class InboxDesk:
     def __init__(self, bench: Bench) -> None:
         self.bench, self.customers, self.orders = bench, Customers(), Orders()
         bench.begin([self.customers, self.orders], webhooks=Webhooks([], [], lambda _: ()))
-        self.interrupt, self.ended = threading.Event(), list[WorkResult]()
+        self.interrupt, self.ended = threading.Event(), list[InboxWorkResult]()
         self.worker = InboxWorker(
             bench.clock, SilentProgress, self.interrupt, lambda _, worked: self.ended.append(worked)
         )

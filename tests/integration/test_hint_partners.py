@@ -22,7 +22,7 @@ from crossdock.config.project import project
 from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.session_shared_by_runs import open_session
 from crossdock.services.inbox import webhook_record_delivery
-from crossdock.services.inbox.webhook_record_delivery import InboxWorker, Partners
+from crossdock.services.inbox.webhook_record_delivery import ConnectionAndTarget, InboxWorker
 from crossdock.state import Scope
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import SystemClock
@@ -111,18 +111,19 @@ def test_works_end_together_now_and_then_and_wait_for_none_that_is_stuck() -> No
     worker = InboxWorker(clock, SilentProgress, threading.Event(), lambda *_: None)
     with ExitStack() as stack, ThreadPoolExecutor(1) as pool:
         one, other = (
-            stack.enter_context(worker._registering_work(Partners(name, "platform"), [])) for name in ("a", "b")
+            stack.enter_context(worker._registering_work(ConnectionAndTarget(name, "platform"), []))
+            for name in ("a", "b")
         )
-        assert not worker._join_common_break_if_due(one)
+        assert not worker._wait_for_common_end_if_due(one)
         clock.advance(webhook_record_delivery.WORKS_S)
         with mock.patch.object(webhook_record_delivery, "BREAK_S", 0.0):
-            assert not worker._join_common_break_if_due(one), "the other one is stuck"
+            assert not worker._wait_for_common_end_if_due(one), "the other one is stuck"
         clock.advance(1)
-        assert not worker._join_common_break_if_due(one)
+        assert not worker._wait_for_common_end_if_due(one)
         with mock.patch.object(webhook_record_delivery, "BREAK_S", 60.0):
-            late = pool.submit(worker._join_common_break_if_due, other)
+            late = pool.submit(worker._wait_for_common_end_if_due, other)
             eventually(lambda: worker._ready == 1)
-            assert worker._join_common_break_if_due(one)
+            assert worker._wait_for_common_end_if_due(one)
             assert late.result(60)
 
 

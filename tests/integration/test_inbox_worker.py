@@ -17,7 +17,7 @@ from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.services.inbox import webhook_record_delivery
-from crossdock.services.inbox.webhook_record_delivery import WorkResult
+from crossdock.services.inbox.webhook_record_delivery import InboxWorkResult
 from crossdock.state import NamedRecord, ReceivedWebhook, StateUrl
 from crossdock.state.tables.webhooks_and_records_to_fetch import LONGEST_PAUSE
 from crossdock.values.progress import SilentProgress
@@ -46,7 +46,7 @@ def test_hinted_records_are_delivered_and_their_hints_removed(desk: InboxDesk) -
         desk.work(session)
         assert desk.effects() == [("create", "b:C1"), ("create", "b:O1")]
         assert desk.hints(session) == []
-        assert desk.ended == [WorkResult(fetched=2, requests=2)]
+        assert desk.ended == [InboxWorkResult(fetched=2, requests=2)]
         desk.orders.put("O2", customer="C1")
         desk.hint(session, "orders", "O2")
         desk.work(session)

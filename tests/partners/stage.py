@@ -21,7 +21,7 @@ from crossdock.runs.session_shared_by_runs import open_session
 from crossdock.sandbox import SandboxServer
 from crossdock.services.inbox import webhook_record_delivery
 from crossdock.services.inbox.vendor_webhook_subscriptions import open_subscriptions_of_connection
-from crossdock.services.inbox.webhook_receiver_and_writer import Receiver
+from crossdock.services.inbox.webhook_receiver_and_writer import WebhookReceiver
 from crossdock.services.inbox.webhook_record_delivery import InboxWorker
 from crossdock.services.inbox.webhook_verification_and_parsing import endpoints_by_connection
 from crossdock.state import InboxRecord
@@ -68,7 +68,7 @@ class Project:
         )
 
     @contextmanager
-    def delivering(self, receiver: Receiver) -> Iterator[Callable[[], None]]:
+    def delivering(self, receiver: WebhookReceiver) -> Iterator[Callable[[], None]]:
         """*receiver* takes the webhooks of this config; the function delivers what it has received."""
         receiver.replace_endpoints_and_state(
             endpoints_by_connection(self._project.connections, self.clock), self._project.open_state

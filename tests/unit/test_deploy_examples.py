@@ -22,7 +22,7 @@ from crossdock.cli.main import main
 from crossdock.cli.schedule import schedule
 from crossdock.config.project import project
 from crossdock.services.fleet import executor_kinds_by_entry_point
-from crossdock.services.fleet.tenants_and_watched_configs import TenantFiles, load_fleet_base
+from crossdock.services.fleet.tenants_and_watched_configs import WatchedTenantConfigs, load_fleet_base
 from crossdock.values.serving import ServerNames
 
 DEPLOY, FLEET = ROOT / "configs" / "deploy", ROOT / "configs" / "fleet"
@@ -42,7 +42,7 @@ SCHEDULER = PODS["crossdock-scheduler"]["spec"]["containers"][0]
 
 
 def broken_and_tenants(base: Path, tenants: Path) -> tuple[dict[str, str], set[str]]:
-    files = TenantFiles(str(tenants), load_fleet_base(base))
+    files = WatchedTenantConfigs(str(tenants), load_fleet_base(base))
     files.load_changed_configs()
     return dict(files.config_errors), set(files.tenants)
 
@@ -217,7 +217,7 @@ def test_the_fleet_of_the_manifests_loads(tmp_path: Path) -> None:
         for file, text in OBJECTS["ConfigMap", name]["data"].items():
             (folder / file).write_text(text, encoding="utf-8")
     base = load_fleet_base(tmp_path / "base.yaml")
-    files = TenantFiles(str(tmp_path / "tenants"), base, on_other_hosts=True)
+    files = WatchedTenantConfigs(str(tmp_path / "tenants"), base, on_other_hosts=True)
     files.load_changed_configs()
     assert (files.config_errors, set(files.tenants)) == ({}, {"acme", "globex"})
     assert base.database.drivername != "sqlite"

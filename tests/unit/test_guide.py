@@ -35,7 +35,7 @@ from crossdock.services.inbox import (
     webhook_record_delivery,
     webhook_verification_and_parsing,
 )
-from crossdock.services.scheduler.apscheduler_daemon import LOOK_S
+from crossdock.services.scheduler.apscheduler_daemon import POLL_S
 from crossdock.state.tables.webhooks_and_records_to_fetch import LONGEST_PAUSE
 from crossdock.values import exact_json
 from crossdock.webhooks import Reason, WebhookScheme, WebhookVerifier
@@ -70,14 +70,14 @@ def test_the_guide_states_the_limits_of_the_receiver() -> None:
     )
     assert pauses == (1, 1)
     stated = (
-        f"is recognized for {webhook_receiver_and_writer.KEPT.days} days",
+        f"is recognized for {webhook_receiver_and_writer.WEBHOOKS_KEPT.days} days",
         (
             f"could not store it within {webhook_receiver_and_writer.STORED_WITHIN_S:.0f} seconds; `Retry-After` is "
             f"{webhook_receiver_and_writer.RETRY_AFTER_S}"
         ),
         f"not complete within {webhook_receiver_and_writer._CLIENTS.body_s:.0f} seconds each",
         f"about more than {webhook_verification_and_parsing.MOST_HINTS:,} records",
-        f"at most {LOOK_S:.0f} seconds later",
+        f"at most {POLL_S:.0f} seconds later",
         f"bodies of more than {webhook_receiver_and_writer.BODIES_AT_MOST >> 20} MiB in all",
         f"bodies of {WebhookScheme().max_body_bytes >> 20} MiB",
         "again after 1 second, and then after pauses that double up to an hour",

@@ -26,8 +26,8 @@ from crossdock.services.observability.optional_trace_export import open_trace_ex
 from crossdock.services.scheduler import run_events_and_pending_notices, stderr_log
 from crossdock.services.scheduler.retention_task import apply_retention_until_done
 from crossdock.services.scheduler.run_events_and_pending_notices import (
-    notification_sender_of_project,
-    notify_of_event_and_pending,
+    event_sender_of_project,
+    send_event_and_pending_notices,
 )
 from crossdock.services.scheduler.stderr_log import LogFormat, RunLog
 from crossdock.state import DueRun, ScheduledRun
@@ -118,7 +118,7 @@ class _JobRuns:
                 bars = stack.enter_context(terminal_output.progress(wanted=self._reports is None))
                 timings = Timings(self._clock, bars)
             interrupt = stack.enter_context(interruptible_service(self._log_format))
-            send = notification_sender_of_project(self._loaded, self._clock)
+            send = event_sender_of_project(self._loaded, self._clock)
             self._log_failed_notifications(
                 run_events_and_pending_notices.send_pending_notices(
                     self._loaded, send, self._clock, older_than=timedelta()
@@ -168,9 +168,10 @@ class _JobRuns:
                 )
                 return None
             compare_clock_or_raise(self._loaded.platform, self._clock, self._loaded.access_test_resources[0])
-            send = notification_sender_of_project(self._loaded, self._clock)
+            send = event_sender_of_project(self._loaded, self._clock)
             self._log_failed_notifications(
-                run_events_and_pending_notices.notify_of_killed_run(self._loaded, send, self._clock, self._job), log
+                run_events_and_pending_notices.send_notices_of_killed_runs(self._loaded, send, self._clock, self._job),
+                log,
             )
             with run_events_and_pending_notices.reporting_run_if_overdue(
                 session, due_run, self._clock, partial(self._notify, log=log)
@@ -207,7 +208,7 @@ class _JobRuns:
         self._notify(event, log)
 
     def _notify(self, event: Event, log: RunLog) -> None:
-        self._log_failed_notifications(notify_of_event_and_pending(self._loaded, event, self._clock), log)
+        self._log_failed_notifications(send_event_and_pending_notices(self._loaded, event, self._clock), log)
 
     @staticmethod
     def _log_failed_notifications(problems: Iterable[str], log: RunLog) -> None:

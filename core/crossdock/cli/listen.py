@@ -27,7 +27,7 @@ from crossdock.cli.web_console_serving_options import WebConsoleOptions, beside_
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.runs.audited_changes import Change
-    from crossdock.services.inbox.vendor_webhook_subscriptions import Subscriptions
+    from crossdock.services.inbox.vendor_webhook_subscriptions import VendorSubscriptions
     from crossdock.services.scheduler.stderr_log import LogFormat
     from crossdock.webhooks import Subscription
 
@@ -122,7 +122,7 @@ def remove(connection: str, config: Path, *, as_json: bool) -> None:
 
 
 @contextmanager
-def _access_to_subscriptions(loaded: Project, connection: str) -> Iterator[Subscriptions]:
+def _access_to_subscriptions(loaded: Project, connection: str) -> Iterator[VendorSubscriptions]:
     from crossdock.services.inbox.vendor_webhook_subscriptions import open_subscriptions_of_connection
     from crossdock.values.clock import SystemClock
 
@@ -133,7 +133,7 @@ def _access_to_subscriptions(loaded: Project, connection: str) -> Iterator[Subsc
 @contextmanager
 def _audited_access_to_subscriptions(
     action: str, config: Path, connection: str
-) -> Iterator[tuple[Subscriptions, Change]]:
+) -> Iterator[tuple[VendorSubscriptions, Change]]:
     from crossdock.runs.audited_changes import logged_multi_transaction_change
     from crossdock.values.clock import SystemClock
 

@@ -37,7 +37,7 @@ from crossdock.errors import ConfigError
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.services.fleet.executor_kinds_by_entry_point import ChosenExecutor
-    from crossdock.services.fleet.fleet_scheduler import FleetScheduler, Listener
+    from crossdock.services.fleet.fleet_scheduler import FleetEventListener, FleetScheduler
     from crossdock.services.fleet.fleet_service import FleetService
     from crossdock.services.fleet.tenants_and_watched_configs import FleetBase
     from crossdock.services.notifications.mail_and_webhook_notifier import Notifier
@@ -209,9 +209,9 @@ def _serve_or_preview_fleet(
 def _serve_fleet(pattern: str, base_files: Sequence[Path], options: FleetOptions) -> int:
     from crossdock.services.fleet import executor_kinds_by_entry_point
     from crossdock.services.fleet.fleet_service import FleetService, GroupedNotices
-    from crossdock.services.fleet.tenants_and_watched_configs import TenantFiles, load_fleet_base
+    from crossdock.services.fleet.tenants_and_watched_configs import WatchedTenantConfigs, load_fleet_base
     from crossdock.services.observability.health_and_metrics import Metrics
-    from crossdock.services.observability.monitoring_server import serve as serve_health
+    from crossdock.services.observability.monitoring_server import serve_monitoring_in_thread as serve_health
     from crossdock.services.scheduler import stderr_log
     from crossdock.services.scheduler.apscheduler_daemon import Daemon
     from crossdock.state.fleet_leadership_and_jobs import FleetDatabase
@@ -225,7 +225,9 @@ def _serve_fleet(pattern: str, base_files: Sequence[Path], options: FleetOptions
         )
     clock, daemon = SystemClock(), Daemon(1)
     metrics = Metrics(clock, of_fleet=True)
-    files = TenantFiles(pattern, base, on_other_hosts=executor.kind.on_other_hosts, loading=metrics.record_heartbeat)
+    files = WatchedTenantConfigs(
+        pattern, base, on_other_hosts=executor.kind.on_other_hosts, loading=metrics.record_heartbeat
+    )
     files.config_paths()  # a pattern that is the path of nothing is refused at once
     with stderr_log.logging_to_stderr(options.log_format), ExitStack() as stack:
         interrupt = stack.enter_context(interruptible_service(options.log_format))
@@ -257,13 +259,13 @@ def _serve_fleet(pattern: str, base_files: Sequence[Path], options: FleetOptions
 
 def _fleet_scheduler_factory(
     base: FleetBase, options: FleetOptions, executor: ChosenExecutor, clock: Clock, wake: Callable[[], None]
-) -> Callable[[Listener, Callable[[str, Iterable[JobFacts]], None]], FleetScheduler]:
+) -> Callable[[FleetEventListener, Callable[[str, Iterable[JobFacts]], None]], FleetScheduler]:
     from crossdock.services.fleet.fleet_scheduler import FleetScheduler, RunSlots
 
     slots = RunSlots(options.at_once or base.config.at_once, base.config.per_host)
     database = base.database.render_as_string(hide_password=False)  # it has no password: see `parse_database_url`
 
-    def make(listener: Listener, known: Callable[[str, Iterable[JobFacts]], None]) -> FleetScheduler:
+    def make(listener: FleetEventListener, known: Callable[[str, Iterable[JobFacts]], None]) -> FleetScheduler:
         return FleetScheduler(clock, slots, lambda: executor.open(slots.at_once), database, listener, known, wake)
 
     return make

@@ -23,7 +23,7 @@ from crossdock.errors import ConfigError, CrossdockError, text_with_code
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.services.inbox.webhook_receiver_and_writer import Receiver
+    from crossdock.services.inbox.webhook_receiver_and_writer import WebhookReceiver
     from crossdock.services.inbox.webhook_verification_and_parsing import WebhookEndpoint
     from crossdock.services.notifications.mail_and_webhook_notifier import Notifier
     from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
@@ -62,10 +62,15 @@ class ServiceOptions(Struct, frozen=True):
 
 def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     """Run due jobs, and deliver the records of webhooks, until a signal stops the service."""
-    from crossdock.services.inbox.webhook_receiver_and_writer import RefusedCounts
-    from crossdock.services.inbox.webhook_record_delivery import WORKS_AT_ONCE, InboxWorker, Partners, WorkResult
+    from crossdock.services.inbox.webhook_receiver_and_writer import RefusedWebhookCounts
+    from crossdock.services.inbox.webhook_record_delivery import (
+        WORKS_AT_ONCE,
+        ConnectionAndTarget,
+        InboxWorker,
+        InboxWorkResult,
+    )
     from crossdock.services.observability.health_and_metrics import Metrics
-    from crossdock.services.observability.monitoring_server import serve as serve_health
+    from crossdock.services.observability.monitoring_server import serve_monitoring_in_thread as serve_health
     from crossdock.services.observability.optional_trace_export import open_trace_export
     from crossdock.services.scheduler import stderr_log
     from crossdock.services.scheduler.apscheduler_daemon import Daemon
@@ -83,7 +88,7 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
         gc.set_threshold(GARBAGE_AT)
     clock, daemon = SystemClock(), Daemon(options.at_once + listens * WORKS_AT_ONCE)
     loaded = _without_jobs_if_only_listening(loaded, options)
-    metrics, refused = Metrics(clock), RefusedCounts()
+    metrics, refused = Metrics(clock), RefusedWebhookCounts()
     with (
         stderr_log.logging_to_stderr(options.log_format),
         open_trace_export(stderr_log.log_warning) as trace,
@@ -103,7 +108,7 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
         worker = receiver = None
         if listens:
 
-            def on_end(partners: Partners, worked: WorkResult) -> None:
+            def on_end(partners: ConnectionAndTarget, worked: InboxWorkResult) -> None:
                 stderr_log.log_inbox_work(partners, worked)
                 metrics.count_requests(worked.requests, worked.throttled)
 
@@ -161,7 +166,7 @@ def _serve_receiver(
     address: ListenAddress,
     refused: Callable[[str, str], None],
     on_stored_records: Callable[[Collection[str]], None],
-) -> Iterator[Receiver]:
+) -> Iterator[WebhookReceiver]:
     from crossdock.services.inbox import webhook_receiver_and_writer
     from crossdock.services.inbox.webhook_receiver_and_writer import WebhookWriter
     from crossdock.services.scheduler.stderr_log import LOGGER
@@ -171,10 +176,12 @@ def _serve_receiver(
     loaded.open_state().close()  # one that does not exist is reported before anything is received
     writer = WebhookWriter(loaded.open_state, SystemClock(), on_stored_records)
     try:
-        made = webhook_receiver_and_writer.Receiver(found, writer, refused)
-        with webhook_receiver_and_writer.serve(made, address.host, address.port) as base_url:
+        made = webhook_receiver_and_writer.WebhookReceiver(found, writer, refused)
+        with webhook_receiver_and_writer.serve_webhook_receiver_in_thread(made, address.host, address.port) as base_url:
             for name in found:
-                LOGGER.info("receiving webhooks at %s%s%s", base_url, webhook_receiver_and_writer.PATH, name)
+                LOGGER.info(
+                    "receiving webhooks at %s%s%s", base_url, webhook_receiver_and_writer.WEBHOOK_PATH_PREFIX, name
+                )
             yield made
     finally:
         writer.store_queued_and_close()
@@ -201,7 +208,7 @@ class _Reloaded(NamedTuple):
 
 @contextmanager
 def _poll_for_reload_on_sighup(
-    files: Sequence[Path], options: ServiceOptions, receiver: Receiver | None
+    files: Sequence[Path], options: ServiceOptions, receiver: WebhookReceiver | None
 ) -> Iterator[Callable[[], _Reloaded | None]]:
     """Yield a function that returns the config reloaded after SIGHUP. An invalid one is logged and ignored."""
     from crossdock.config.project import project

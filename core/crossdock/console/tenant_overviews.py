@@ -16,7 +16,7 @@ from crossdock.console.run_progress import progress_text
 from crossdock.console.tenant_configs_and_states import Tenant, Tenants
 from crossdock.errors import CrossdockError, text_with_code
 from crossdock.runs.audit_lines import paused_by_sentence
-from crossdock.services.scheduler.due_run_decisions_and_preview import DueJobs, StartDelay, explain_start_delay
+from crossdock.services.scheduler.due_run_decisions_and_preview import DueRunPlanner, StartDelay, explain_start_delay
 from crossdock.state import DueRun, OverdueBatch, RunRecord, ScheduledRun, Transaction
 from crossdock.state.queries.record_counts_and_state_size import OpenRecordTotal
 from crossdock.values.clock import Clock
@@ -116,7 +116,7 @@ def _job_overviews(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime
     latest, paused, coming = (
         tx.scheduled_runs.latest_by_job(),
         tx.scheduled_runs.paused_jobs(),
-        DueJobs(jobs).next_due_by_job(now),
+        DueRunPlanner(jobs).next_due_by_job(now),
     )
     for name, job in jobs.items():
         last = latest.get(name)

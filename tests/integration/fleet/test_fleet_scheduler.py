@@ -17,7 +17,12 @@ from hypothesis import strategies as st
 from crossdock.config.schedules.due_times import Due
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.errors import UnavailableError
-from crossdock.services.fleet.fleet_scheduler import ASK_AFTER, LATEST, FleetScheduler, RunSlots
+from crossdock.services.fleet.fleet_scheduler import (
+    LONGEST_RETRY_PAUSE,
+    REPEAT_SLOW_CALL_AFTER,
+    FleetScheduler,
+    RunSlots,
+)
 from crossdock.services.fleet.tenants_and_watched_configs import Tenant
 from crossdock.services.fleet.worker import CallResult, RunFacts, ScheduledCall, SharedLimit
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
@@ -214,9 +219,9 @@ def test_a_call_that_was_not_carried_out_is_made_again(fleet: Fleet, loss: CallR
         pauses.append(waited)
     assert pauses[0] <= 2.0
     assert pauses == sorted(pauses)
-    assert pauses[-1] == LATEST.total_seconds()
+    assert pauses[-1] == LONGEST_RETRY_PAUSE.total_seconds()
     fleet.executor.end("a", ended())
-    assert fleet.later(LATEST.total_seconds()) == []
+    assert fleet.later(LONGEST_RETRY_PAUSE.total_seconds()) == []
     assert fleet.executor.made.count("b nightly") == 1
     assert [each for each in fleet.said.all if "done" in each] == ["b done", "a done"]
 
@@ -225,7 +230,7 @@ def test_a_failure_is_reported_once_until_it_is_another(fleet: Fleet) -> None:
     """However often the run is tried again."""
     fleet.scheduler.add_or_replace_tenant(tenant("a"), [unended()])
     for error in ("no route", "no route", "no key", "no route"):
-        assert fleet.later(LATEST.total_seconds()) == ["a"]
+        assert fleet.later(LONGEST_RETRY_PAUSE.total_seconds()) == ["a"]
         fleet.executor.end("a", CallResult(outcome="failed", error=error))
     fleet.work()
     assert [each for each in fleet.said.all if "failed" in each] == [
@@ -259,7 +264,7 @@ def test_a_call_that_the_engine_has_forgotten_is_made_a_second_time(fleet: Fleet
     """No run waits for good for a result that does not come."""
     fleet.scheduler.add_or_replace_tenant(tenant("a"), [unended()])
     fleet.work()
-    assert fleet.later(ASK_AFTER.total_seconds() - 1) == ["a"]
+    assert fleet.later(REPEAT_SLOW_CALL_AFTER.total_seconds() - 1) == ["a"]
     assert fleet.executor.forgotten == []
     assert fleet.later(1) == ["a"]
     (forgotten,) = fleet.executor.forgotten
@@ -355,7 +360,7 @@ def test_a_state_of_which_nothing_is_known_is_looked_at_first(fleet: Fleet) -> N
     fleet.executor.end("a", CallResult(outcome="failed", error="there is no state here"))
     fleet.work()
     assert fleet.said.all == ["a broken: there is no state here [not_started]"]
-    assert fleet.later(LATEST.total_seconds()) == ["a"]
+    assert fleet.later(LONGEST_RETRY_PAUSE.total_seconds()) == ["a"]
     fleet.executor.end("a", CallResult(outcome="looked", jobs=(unended(),)))
     assert fleet.running() == ["a"]
     assert fleet.executor.made[-1] == "a nightly"
@@ -486,7 +491,7 @@ def test_every_run_takes_place_whatever_happens_to_its_calls(
     for _ in range(20 * tenants):
         for name in fleet.running():
             fleet.executor.end(name, carried_out(name))
-        fleet.clock.advance(LATEST.total_seconds())
+        fleet.clock.advance(LONGEST_RETRY_PAUSE.total_seconds())
     assert done == set(names)
     assert fleet.running() == []
 

@@ -25,7 +25,7 @@ from crossdock.services.fleet import fleet_service, worker
 from crossdock.services.fleet.executor_kinds_by_entry_point import Opened
 from crossdock.services.fleet.fleet_scheduler import FleetScheduler, RunSlots
 from crossdock.services.fleet.fleet_service import FleetService, GroupedNotices
-from crossdock.services.fleet.tenants_and_watched_configs import TenantFiles, digest_of_files, load_fleet_base
+from crossdock.services.fleet.tenants_and_watched_configs import WatchedTenantConfigs, digest_of_files, load_fleet_base
 from crossdock.services.notifications.mail_and_webhook_notifier import Notifier
 from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.state.fleet_leadership_and_jobs import FleetDatabase
@@ -82,7 +82,7 @@ class Fleet:
             )
 
         service = FleetService(
-            TenantFiles(self.stage.pattern, base),
+            WatchedTenantConfigs(self.stage.pattern, base),
             lambda: FleetDatabase(database),
             self.clock,
             self.interrupt,
@@ -201,7 +201,7 @@ def test_a_broken_config_stops_its_tenant_only_and_notifies(
     service = fleet.service()
     looked(service, 3)
     assert receiver.posts == [], "events are collected"
-    fleet.clock.advance(fleet_service.AT_MOST.total_seconds())
+    fleet.clock.advance(fleet_service.COLLECT_AT_MOST.total_seconds())
     service.report_ended_and_start_due()
     eventually(lambda: len(receiver.posts) == 1)
     document = json.loads(receiver.posts[0].body)
@@ -227,7 +227,7 @@ def test_a_scheduler_that_stands_by_notifies_of_nothing(fleet: Fleet, receiver: 
     fleet.stage.config("t000").write_text("state: [", encoding="utf-8")
     for service in (first, second):
         looked(service, 3)
-    fleet.clock.advance(fleet_service.AT_MOST.total_seconds())
+    fleet.clock.advance(fleet_service.COLLECT_AT_MOST.total_seconds())
     for service in (second, first):
         service.report_ended_and_start_due()
         service.close()
@@ -250,7 +250,7 @@ def test_a_failure_that_the_leader_has_collected_outlives_it(fleet: Fleet, recei
     for _ in range(2):
         service = fleet.service()
         looked(service, 3)
-        fleet.clock.advance(fleet_service.AT_LEAST.total_seconds())
+        fleet.clock.advance(fleet_service.COLLECT_AT_LEAST.total_seconds())
         service.report_ended_and_start_due()
         eventually(lambda: len(receiver.posts) == 1)
         eventually(lambda: all(each.done() for _, each in service._notices._sending))  # noqa: B023
@@ -294,7 +294,7 @@ def test_a_cluster_that_is_away_makes_runs_late_and_loses_none(fleet: Fleet, rec
         fleet.clock.advance(60)
     assert fleet.metrics.readiness() == (False, "not ready; executor: the Dask scheduler does not answer [unavailable]")
     assert "crossdock_fleet_runs_waiting 2.0" in fleet.exposed()
-    fleet.clock.advance(fleet_service.AT_MOST.total_seconds())
+    fleet.clock.advance(fleet_service.COLLECT_AT_MOST.total_seconds())
     service.report_ended_and_start_due()
     eventually(lambda: len(receiver.posts) == 1)
     text = json.loads(receiver.posts[0].body)["text"]

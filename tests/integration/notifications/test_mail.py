@@ -21,7 +21,7 @@ from tests.servers import served
 from crossdock.config.notify_config import Email
 from crossdock.errors import UnavailableError
 from crossdock.services.notifications import mail_and_webhook_notifier
-from crossdock.services.notifications.mail_and_webhook_notifier import are_people_told
+from crossdock.services.notifications.mail_and_webhook_notifier import have_all_channels_accepted
 from crossdock.services.notifications.run_events_and_messages import compose_message
 
 CODE = "[notification_failed]"
@@ -106,7 +106,7 @@ def test_a_recipient_who_is_refused_for_good_leaves_the_others_told(reply: str, 
     with relaying(Relay({"b@x.org": reply}), auth_require_tls=False) as relay:
         problems = notifier(email(relay.port)).notify(FAILED)
     assert len(problems) == 1
-    assert are_people_told(problems) is told
+    assert have_all_channels_accepted(problems) is told
 
 
 def test_a_mail_refused_temporarily_is_retried() -> None:

@@ -18,7 +18,7 @@ from tests.waiting import WITHIN_S
 from crossdock.errors import ConfigError
 from crossdock.services.observability import monitoring_server
 from crossdock.services.observability.health_and_metrics import Metrics
-from crossdock.services.observability.monitoring_server import serve
+from crossdock.services.observability.monitoring_server import serve_monitoring_in_thread
 from crossdock.testing.manual_clock import ManualClock
 
 AT = datetime(2026, 3, 15, 2, tzinfo=UTC)
@@ -36,7 +36,7 @@ def metrics(clock: ManualClock) -> Metrics:
 
 @pytest.fixture
 def client(metrics: Metrics) -> Iterator[httpx.Client]:
-    with serve(metrics) as base_url, httpx.Client(base_url=base_url, trust_env=False) as client:
+    with serve_monitoring_in_thread(metrics) as base_url, httpx.Client(base_url=base_url, trust_env=False) as client:
         yield client
 
 
@@ -106,7 +106,10 @@ def test_pages_of_other_sites_are_refused(client: httpx.Client, path: str, forei
 
 def test_local_and_allowed_names_are_served(metrics: Metrics) -> None:
     """Prometheus may use a name that the operator allowed."""
-    with serve(metrics, allowed_hosts=["metrics.example"]) as base_url, httpx.Client(trust_env=False) as client:
+    with (
+        serve_monitoring_in_thread(metrics, allowed_hosts=["metrics.example"]) as base_url,
+        httpx.Client(trust_env=False) as client,
+    ):
         port = urlsplit(base_url).port
         for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"metrics.example:{port}", "metrics.example"):
             assert client.get(f"{base_url}/metrics", headers={"host": host}).status_code == 200
@@ -118,7 +121,7 @@ def test_an_incomplete_request_times_out(metrics: Metrics, monkeypatch: pytest.M
         monitoring_server._LIMITS, clients=structs.replace(monitoring_server._CLIENTS, header_s=0.2)
     )
     monkeypatch.setattr(monitoring_server, "_LIMITS", limits)
-    with serve(metrics) as base_url:
+    with serve_monitoring_in_thread(metrics) as base_url:
         address = urlsplit(base_url)
         with socket.create_connection((str(address.hostname), address.port or 0), timeout=WITHIN_S) as wire:
             wire.sendall(b"GET /healthz HTTP/1.1\r\nhost: ")
@@ -127,7 +130,7 @@ def test_an_incomplete_request_times_out(metrics: Metrics, monkeypatch: pytest.M
 
 def test_it_stops_with_the_block(metrics: Metrics) -> None:
     """Also while idle clients and incomplete requests are connected; the port is free again."""
-    with serve(metrics) as base_url:
+    with serve_monitoring_in_thread(metrics) as base_url:
         host, port = str(urlsplit(base_url).hostname), urlsplit(base_url).port or 0
         silent = socket.create_connection((host, port))
         half = socket.create_connection((host, port))
@@ -135,31 +138,31 @@ def test_it_stops_with_the_block(metrics: Metrics) -> None:
         assert httpx.get(f"{base_url}/healthz", trust_env=False).status_code == 200
     with closing(silent), closing(half), pytest.raises(ConnectionRefusedError):
         socket.create_connection((host, port))
-    with serve(metrics, port=port) as again:
+    with serve_monitoring_in_thread(metrics, port=port) as again:
         assert again == base_url
 
 
 def test_a_port_in_use_is_an_error() -> None:
     """It is raised on entering, with the address and a hint."""
     metrics = Metrics(ManualClock())
-    with serve(metrics) as base_url:
+    with serve_monitoring_in_thread(metrics) as base_url:
         port = urlsplit(base_url).port or 0
         with (
             pytest.raises(ConfigError, match=f"127.0.0.1:{port}: cannot serve the health endpoints: ") as refused,
-            serve(metrics, port=port),
+            serve_monitoring_in_thread(metrics, port=port),
         ):
             pass
     assert refused.value.hint == "Stop the process that listens there, or use another port."
 
 
 def test_it_listens_on_loopback_by_default(metrics: Metrics) -> None:
-    with serve(metrics) as base_url:
+    with serve_monitoring_in_thread(metrics) as base_url:
         assert base_url.startswith("http://127.0.0.1:")
 
 
 def test_an_exception_in_the_block_stops_it(metrics: Metrics) -> None:
     """The exception is raised unchanged."""
-    with pytest.raises(KeyError), serve(metrics) as base_url:
+    with pytest.raises(KeyError), serve_monitoring_in_thread(metrics) as base_url:
         raise KeyError
     with pytest.raises(httpx.ConnectError):
         httpx.get(base_url, trust_env=False)
@@ -176,6 +179,6 @@ def _has_ipv6() -> bool:
 @pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
 def test_it_serves_ipv6(metrics: Metrics) -> None:
     """The address in its URL is in brackets."""
-    with serve(metrics, "::1") as base_url:
+    with serve_monitoring_in_thread(metrics, "::1") as base_url:
         assert base_url.startswith("http://[::1]:")
         assert httpx.get(f"{base_url}/healthz", trust_env=False).status_code == 200

@@ -29,7 +29,7 @@ from crossdock.errors import CrossdockError, StateBusyError, StateError
 from crossdock.platform.platform_config import Profile
 from crossdock.runs.run_report import Report
 from crossdock.runs.session_shared_by_runs import Session
-from crossdock.services.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler, WorkerPool
+from crossdock.services.scheduler.scheduler import ON_TIME_BEFORE_START, FinishedRun, Scheduler, WorkerPool
 from crossdock.state import DueRun, RunResult, ScheduledRun, State, StateUrl, create_or_upgrade_state
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
@@ -322,7 +322,7 @@ class Simulation:
         ends = dict.fromkeys(asked, "done")
         for gone, back in self.outages:
             missed = [run for run in asked if gone < run[0] <= back]
-            assert all(run[0] <= back - ON_TIME for run in missed)
+            assert all(run[0] <= back - ON_TIME_BEFORE_START for run in missed)
             skipped = {"all": [], "latest": missed[:-1], "none": missed}[schedule.catch_up]
             ends |= dict.fromkeys(skipped, "skipped")
         return ends

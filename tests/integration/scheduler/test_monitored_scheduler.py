@@ -28,7 +28,7 @@ from crossdock.runs import stream_reading_and_state_comparison, sync_and_replay
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.run_report import Report
 from crossdock.services.inbox import webhook_record_delivery
-from crossdock.services.inbox.webhook_receiver_and_writer import RefusedCounts
+from crossdock.services.inbox.webhook_receiver_and_writer import RefusedWebhookCounts
 from crossdock.services.inbox.webhook_record_delivery import InboxWorker
 from crossdock.services.notifications.mail_and_webhook_notifier import Notifier
 from crossdock.services.observability.health_and_metrics import Metrics
@@ -121,7 +121,7 @@ class ServiceCase:
 
     def _reception(self) -> WebhookReception:
         worker = InboxWorker(self.clock, SilentProgress, self.interrupt, lambda *_: None)
-        return WebhookReception(worker, RefusedCounts())
+        return WebhookReception(worker, RefusedWebhookCounts())
 
     def is_killed(self) -> None:
         """Its process ends in the next look, and another one is started."""

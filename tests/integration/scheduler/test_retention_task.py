@@ -86,7 +86,7 @@ def test_it_is_done_once_a_day(case: RetentionCase) -> None:
 def test_a_part_is_bounded(case: RetentionCase, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call removes a part; the day counts from the last one."""
     monkeypatch.setattr(retention, "BATCH", 2)
-    monkeypatch.setattr(retention_task, "BATCHES", 9)  # eight kinds of rows are looked at
+    monkeypatch.setattr(retention_task, "BATCHES_PER_PART", 9)  # eight kinds of rows are looked at
     case.old_runs(9)
     task, left = RetentionTask(case.clock), []
     while task.purge_part_if_due(case.project):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crossdock.config.schedules.due_times import Due
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
-from crossdock.services.fleet.fleet_due_runs import AGAIN, DueCall, FleetSchedule
+from crossdock.services.fleet.fleet_due_runs import DECIDE_AGAIN_AFTER, DueCall, FleetSchedule
 from crossdock.state import ScheduledRun
 from crossdock.state.fleet_leadership_and_jobs import JobFacts
 
@@ -83,9 +83,9 @@ def test_a_pause_is_looked_at_again() -> None:
     assert call.job == "b"
     schedule.update_job_facts("acme", [ended("b", TODAY)], NOW)
     assert decided(schedule, NOW) == []
-    assert decided(schedule, NOW + AGAIN) == [DueCall("acme")]
-    schedule.update_job_facts("acme", [unended(paused=False)], NOW + AGAIN)
-    assert [each.job for each in decided(schedule, NOW + AGAIN)] == ["a"]
+    assert decided(schedule, NOW + DECIDE_AGAIN_AFTER) == [DueCall("acme")]
+    schedule.update_job_facts("acme", [unended(paused=False)], NOW + DECIDE_AGAIN_AFTER)
+    assert [each.job for each in decided(schedule, NOW + DECIDE_AGAIN_AFTER)] == ["a"]
 
 
 def test_a_job_that_was_first_seen_when_the_clock_was_ahead_is_looked_at() -> None:
@@ -93,9 +93,9 @@ def test_a_job_that_was_first_seen_when_the_clock_was_ahead_is_looked_at() -> No
     schedule, ahead = FleetSchedule(), JobFacts("a", NOW + timedelta(days=31), paused=False)
     schedule.add_or_replace_tenant("acme", {"a": job()}, [ahead], NOW)
     assert decided(schedule, NOW) == []
-    assert decided(schedule, NOW + AGAIN) == [DueCall("acme")]
-    schedule.update_job_facts("acme", [replace(ahead, since=NOW)], NOW + AGAIN)
-    assert decided(schedule, NOW + 2 * AGAIN) == []
+    assert decided(schedule, NOW + DECIDE_AGAIN_AFTER) == [DueCall("acme")]
+    schedule.update_job_facts("acme", [replace(ahead, since=NOW)], NOW + DECIDE_AGAIN_AFTER)
+    assert decided(schedule, NOW + 2 * DECIDE_AGAIN_AFTER) == []
     (call,) = decided(schedule, NOW + timedelta(days=1))
     assert call.job == "a"
 

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from crossdock.services.fleet.fleet_service import AT_LEAST, AT_MOST, GroupedNotices
+from crossdock.services.fleet.fleet_service import COLLECT_AT_LEAST, COLLECT_AT_MOST, GroupedNotices
 from crossdock.services.notifications.mail_and_webhook_notifier import Notifier
 from crossdock.services.notifications.run_events_and_messages import Event, RunWaiting, ScheduledRunEnded
 
@@ -44,7 +44,7 @@ def notices(recorder: Recorder | None) -> Notices:
     return Notices(cast("Notifier | None", recorder))
 
 
-@pytest.mark.parametrize(("is_idle", "wait"), [(True, AT_LEAST), (False, AT_MOST)])
+@pytest.mark.parametrize(("is_idle", "wait"), [(True, COLLECT_AT_LEAST), (False, COLLECT_AT_MOST)])
 def test_what_happens_within_some_minutes_is_one_message(is_idle: bool, wait: timedelta) -> None:
     """Sooner once all runs have ended."""
     recorder = Recorder()
@@ -74,14 +74,14 @@ def test_what_could_not_be_sent_is_sent_again() -> None:
     group, at = notices(recorder), NOW
     group.collect_event("acme", ENDED, at)
     for _ in range(3):
-        at += AT_LEAST
+        at += COLLECT_AT_LEAST
         group.send_if_due(at, tenants=9, is_idle=True)
         group.settle()
     group.collect_event("bolt", EVENT, at)
     assert group.pop_notified_runs() == {}
     recorder.problem = ""
     for _ in range(10):
-        at += AT_LEAST
+        at += COLLECT_AT_LEAST
         group.send_if_due(at, tenants=9, is_idle=True)
         group.settle()
     assert recorder.groups == [(["acme"], 9), (["acme", "bolt"], 9)]
@@ -117,6 +117,6 @@ def test_what_nobody_wants_is_not_kept(recorder: Recorder | None) -> None:
     """Without recipients, or of a kind that they did not choose."""
     group = notices(recorder)
     group.collect_event("acme", EVENT, NOW)
-    group.send_if_due(NOW + 2 * AT_MOST, tenants=1, is_idle=True)
+    group.send_if_due(NOW + 2 * COLLECT_AT_MOST, tenants=1, is_idle=True)
     group.send_all_and_close(NOW, tenants=1)
     assert recorder is None or recorder.groups == []

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.fleet.fleet_folder import FleetFolder
 
 from crossdock.errors import ConfigError
-from crossdock.services.fleet.tenants_and_watched_configs import TenantChanges, TenantFiles, find_config_files
+from crossdock.services.fleet.tenants_and_watched_configs import TenantChanges, WatchedTenantConfigs, find_config_files
 from crossdock_connectors.sftp_warehouse.settings import SftpServerSettings
 
 
@@ -20,11 +20,11 @@ def folder(tmp_path: Path) -> FleetFolder:
     return made
 
 
-def files(folder: FleetFolder, *, on_other_hosts: bool = False) -> TenantFiles:
-    return TenantFiles(str(folder.tenants), folder.base, on_other_hosts=on_other_hosts)
+def files(folder: FleetFolder, *, on_other_hosts: bool = False) -> WatchedTenantConfigs:
+    return WatchedTenantConfigs(str(folder.tenants), folder.base, on_other_hosts=on_other_hosts)
 
 
-def settled(watched: TenantFiles) -> TenantChanges:
+def settled(watched: WatchedTenantConfigs) -> TenantChanges:
     """What two scans have found, of which the first sees that a file has changed."""
     assert not watched.load_changed_configs()
     return watched.load_changed_configs()
@@ -114,7 +114,7 @@ def test_a_folder_of_a_tenant_that_cannot_be_read_is_an_error_of_this_tenant_onl
 ) -> None:
     """It is not left out, as if it had no config."""
     (folder.folder / "zinc").symlink_to("n" * 300)  # root could read any folder
-    watched = TenantFiles(str(folder.folder / pattern), folder.base)
+    watched = WatchedTenantConfigs(str(folder.folder / pattern), folder.base)
     found = watched.load_changed_configs()
     if pattern == "*/*.yaml":
         assert names(found)[0] == ["acme", "bolt"]
@@ -169,7 +169,7 @@ def test_two_files_with_one_name_are_refused(folder: FleetFolder) -> None:
     again = folder.write("acme", state="postgresql://db.example.com/other", spool="other")
     again.rename(folder.tenants / "more" / "acme.yaml")
     folder.write("acme")
-    watched = TenantFiles(str(folder.tenants / "**" / "*.yaml"), folder.base)
+    watched = WatchedTenantConfigs(str(folder.tenants / "**" / "*.yaml"), folder.base)
     assert names(watched.load_changed_configs())[2] == ["acme"]
     assert "has the same name" in watched.config_errors["acme"]
 
@@ -195,7 +195,7 @@ def test_what_a_pattern_finds(folder: FleetFolder) -> None:
 
 def test_the_base_is_no_tenant(folder: FleetFolder) -> None:
     """Even if the pattern finds it."""
-    watched = TenantFiles(str(folder.folder / "**" / "*.yaml"), folder.base)
+    watched = WatchedTenantConfigs(str(folder.folder / "**" / "*.yaml"), folder.base)
     assert names(watched.load_changed_configs()) == (["acme", "bolt"], [], [])
 
 

@@ -18,7 +18,7 @@ from tests.unit.inbox.depot import SCHEME, endpoint, new_secret, signed
 
 from crossdock.errors import ConfigError, StateError
 from crossdock.services.inbox import webhook_receiver_and_writer
-from crossdock.services.inbox.webhook_receiver_and_writer import Receiver, RefusedCounts, WebhookWriter
+from crossdock.services.inbox.webhook_receiver_and_writer import RefusedWebhookCounts, WebhookReceiver, WebhookWriter
 from crossdock.state import PinnedTenant, State, StateUrl, create_or_upgrade_state
 from crossdock.state.tables.webhooks_and_records_to_fetch import Inbox
 from crossdock.values.clock import SystemClock
@@ -34,7 +34,7 @@ class Stage:
     base_url: str
     url: StateUrl
     secret: str
-    refused: RefusedCounts
+    refused: RefusedWebhookCounts
     woken: threading.Event
     folder: Path
     client: httpx.Client = field(default_factory=lambda: httpx.Client(trust_env=False, timeout=30))
@@ -63,7 +63,7 @@ def stage(
     on_hint: Callable[[], object] = lambda: None,
 ) -> Iterator[Stage]:
     create_or_upgrade_state(url, PIN)
-    secret, woken, refused = new_secret(), threading.Event(), RefusedCounts()
+    secret, woken, refused = new_secret(), threading.Event(), RefusedWebhookCounts()
 
     def wake(_: Collection[str]) -> None:
         woken.set()
@@ -71,8 +71,8 @@ def stage(
 
     writer = WebhookWriter(open_state or (lambda: State(url, PIN)), SystemClock(), wake)
     try:
-        made = Receiver({"depot": endpoint(folder, secret)}, writer, refused)
-        with webhook_receiver_and_writer.serve(made, "127.0.0.1", 0) as base_url:
+        made = WebhookReceiver({"depot": endpoint(folder, secret)}, writer, refused)
+        with webhook_receiver_and_writer.serve_webhook_receiver_in_thread(made, "127.0.0.1", 0) as base_url:
             opened = Stage(base_url, url, secret, refused, woken, folder)
             with opened.client:
                 yield opened
@@ -302,9 +302,9 @@ def test_many_large_webhooks_that_wait_are_refused(
 def test_a_port_that_is_taken_is_told(each: Stage) -> None:
     """A second receiver on the same port is an error of the call."""
     port = urlsplit(each.base_url).port or 0
-    unused = Receiver({}, None, each.refused)  # type: ignore[arg-type]  # nothing is received
+    unused = WebhookReceiver({}, None, each.refused)  # type: ignore[arg-type]  # nothing is received
     with (
         pytest.raises(ConfigError, match="cannot listen"),
-        webhook_receiver_and_writer.serve(unused, "127.0.0.1", port),
+        webhook_receiver_and_writer.serve_webhook_receiver_in_thread(unused, "127.0.0.1", port),
     ):
         pass

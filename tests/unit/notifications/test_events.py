@@ -22,7 +22,7 @@ from crossdock.services.notifications.run_events_and_messages import (
     ScheduledRunEnded,
     compose_message,
     compose_message_of_several_events,
-    kinds_of_event,
+    notification_kinds_of_event,
 )
 from crossdock.values import exact_json
 from crossdock.values.run_messages import RunMessage
@@ -74,11 +74,11 @@ LATE = RunOverdue("nightly", date(2026, 3, 14), AT.replace(hour=7), AT.replace(h
 )
 def test_kinds_of_events(changes: dict[str, Any], expected: set[str]) -> None:
     """A run without news has none; an unfinished run failed; a better one after a bad one is a recovery."""
-    assert kinds_of_event(replace(GOOD, **changes)) == expected
+    assert notification_kinds_of_event(replace(GOOD, **changes)) == expected
 
 
 def test_an_overdue_run_is_late() -> None:
-    assert kinds_of_event(LATE) == {"late"}
+    assert notification_kinds_of_event(LATE) == {"late"}
 
 
 def test_the_text_about_a_failed_run() -> None:
@@ -114,7 +114,7 @@ def test_the_text_about_a_failed_run() -> None:
     ],
 )
 def test_the_subject_names_job_outcome_and_date(event: ScheduledRunEnded | RunOverdue, subject: str) -> None:
-    assert run_events_and_messages.compose_message(event, kinds_of_event(event), AT).subject == subject
+    assert run_events_and_messages.compose_message(event, notification_kinds_of_event(event), AT).subject == subject
 
 
 def test_the_text_about_open_records() -> None:
@@ -209,8 +209,8 @@ DUE = AT
 def test_a_run_that_has_not_started_is_late() -> None:
     """With the reason."""
     event = RunWaiting("nightly", date(2026, 11, 24), AT, "the Dask scheduler does not answer\nat all")
-    assert kinds_of_event(event) == {"late"}
-    message = compose_message(event, kinds_of_event(event), AT)
+    assert notification_kinds_of_event(event) == {"late"}
+    message = compose_message(event, notification_kinds_of_event(event), AT)
     assert message.subject == "nightly has not started (2026-11-24)"
     assert any(line.startswith("Reason: the Dask scheduler does not answer") for line in message.lines)
     assert message.payload["data"]["due"] == AT

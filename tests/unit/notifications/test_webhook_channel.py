@@ -19,7 +19,7 @@ def test_the_signature_follows_the_standard(monkeypatch: pytest.MonkeyPatch, key
     )
     read = channel._signing_key()
     assert read == base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
-    signed = mail_and_webhook_notifier.signature(
+    signed = mail_and_webhook_notifier.webhook_signature_header(
         read, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", b'{"test": 2432232314}'
     )
     assert signed == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="

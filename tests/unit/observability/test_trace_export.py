@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.services.observability.optional_trace_export import enabling_variable
+from crossdock.services.observability.optional_trace_export import endpoint_variable_if_enabled
 
 TRACES, ALL = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"
 
@@ -25,4 +25,4 @@ TRACES, ALL = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT
 )
 def test_an_endpoint_enables_traces(environment: dict[str, str], variable: str | None) -> None:
     """The endpoint for traces comes first, unless traces are disabled."""
-    assert enabling_variable(environment) == variable
+    assert endpoint_variable_if_enabled(environment) == variable

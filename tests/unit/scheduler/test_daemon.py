@@ -163,7 +163,7 @@ def test_a_call_may_be_removed_while_the_timer_shuts_down() -> None:
             return None
 
     removing = threading.Event()
-    timer = apscheduler_daemon._Timer()
+    timer = apscheduler_daemon._SchedulerToleratingShutdown()
     timer.start()
     timer.add_job(int, Once())
     assert removing.wait(WITHIN_S)

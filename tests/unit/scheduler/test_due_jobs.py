@@ -14,7 +14,7 @@ from tests.unit.scheduling.wallclock import utc
 
 from crossdock.config.schedules.due_times import Due
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
-from crossdock.services.scheduler.due_run_decisions_and_preview import DueJob, DueJobs
+from crossdock.services.scheduler.due_run_decisions_and_preview import DueRunPlanner, DueRunsOfJob
 from crossdock.state import DueRun, State, Transaction, create_or_upgrade_state, parse_database_url
 
 BEGIN = utc(2026, 6, 1)
@@ -22,9 +22,9 @@ NOW = utc(2026, 6, 4, 3)
 RUNS = [Due(utc(2026, 6, day, 2), date(2026, 6, day)) for day in (1, 2, 3, 4)]
 
 
-def jobs(**settings: dict[str, Any]) -> DueJobs:
+def jobs(**settings: dict[str, Any]) -> DueRunPlanner:
     """Jobs that are due at 02:00 UTC."""
-    return DueJobs(
+    return DueRunPlanner(
         {
             name: JobConfig.model_validate(
                 {**more, "schedule": {"time_zone": "UTC", "at": "02:00", **more.pop("schedule", {})}}
@@ -53,7 +53,7 @@ def test_missed_runs_are_started_or_skipped(state: State, catch_up: str, starts:
     """Each due run is one or the other."""
     due_jobs = jobs(a={"schedule": {"catch_up": catch_up}})
     with state.begin() as tx:
-        (plan,) = due_jobs.plan_all(tx.scheduled_runs, NOW, {"a": NOW})
+        (plan,) = due_jobs.plan_due_runs_of_all_jobs(tx.scheduled_runs, NOW, {"a": NOW})
     assert plan.starts == starts
     assert [(one.due, one.note) for one in plan.skipped] == [
         (one.instant, f"catch_up: {catch_up}") for one in RUNS if one not in starts
@@ -66,7 +66,9 @@ def test_a_run_that_had_to_wait_stays_on_time(state: State) -> None:
     due_jobs, on_time_since = jobs(a={"schedule": {"catch_up": "none"}}), utc(2026, 6, 4, 1)
     for hours in range(3):
         with state.begin() as tx:
-            (plan,) = due_jobs.plan_all(tx.scheduled_runs, NOW + timedelta(hours=hours), {"a": on_time_since})
+            (plan,) = due_jobs.plan_due_runs_of_all_jobs(
+                tx.scheduled_runs, NOW + timedelta(hours=hours), {"a": on_time_since}
+            )
         assert plan.starts == RUNS[-1:]
         on_time_since = plan.on_time_since
 
@@ -75,7 +77,7 @@ def test_a_paused_job_has_nothing_to_do(state: State) -> None:
     """Its runs are neither started nor skipped."""
     with state.begin() as tx:
         tx.scheduled_runs.set_paused("a", NOW, paused=True)
-        (plan,) = jobs(a={}).plan_all(tx.scheduled_runs, NOW, {"a": BEGIN})
+        (plan,) = jobs(a={}).plan_due_runs_of_all_jobs(tx.scheduled_runs, NOW, {"a": BEGIN})
     assert (plan.starts, plan.skipped) == ([], [])
 
 
@@ -93,8 +95,10 @@ def test_a_run_may_be_held_back(state: State, settings: dict[str, Any], may_star
     """By a job that it comes after, and by a blackout that has begun since."""
     due_jobs = jobs(**settings)
     with state.begin() as tx:
-        plans = due_jobs.plan_all(tx.scheduled_runs, NOW, dict.fromkeys("ab", utc(2026, 6, 4, 1)))
-        assert [plan.job for plan in plans if due_jobs.run_to_start(tx.scheduled_runs, plan, plans, NOW)] == may_start
+        plans = due_jobs.plan_due_runs_of_all_jobs(tx.scheduled_runs, NOW, dict.fromkeys("ab", utc(2026, 6, 4, 1)))
+        assert [
+            plan.job for plan in plans if due_jobs.first_run_unless_held_back(tx.scheduled_runs, plan, plans, NOW)
+        ] == may_start
 
 
 @pytest.mark.parametrize("pauses", [True, False], ids=["paused", "due at another time"])
@@ -106,11 +110,11 @@ def test_a_killed_run_that_nobody_will_finish_holds_back_no_job(state: State, *,
     )
 
     def may_start(tx: Transaction) -> bool:
-        plans = due_jobs.plan_all(tx.scheduled_runs, NOW, dict.fromkeys("ab", utc(2026, 6, 4, 1)))
+        plans = due_jobs.plan_due_runs_of_all_jobs(tx.scheduled_runs, NOW, dict.fromkeys("ab", utc(2026, 6, 4, 1)))
         (plan,) = (each for each in plans if each.job == "b")
         plan.starts = plan.starts[-1:]
-        others = [DueJob("a", NOW) if each.job == "a" else each for each in plans]
-        return due_jobs.run_to_start(tx.scheduled_runs, plan, others, NOW) is not None
+        others = [DueRunsOfJob("a", NOW) if each.job == "a" else each for each in plans]
+        return due_jobs.first_run_unless_held_back(tx.scheduled_runs, plan, others, NOW) is not None
 
     with state.hold_run_lease("test"), state.begin() as tx:
         assert tx.scheduled_runs.begin_unless_finished(killed, at=killed.due)
@@ -140,10 +144,10 @@ def test_a_job_waits_for_a_run_of_its_date_that_is_due_later(state: State) -> No
     since = {"a": BEGIN, "b": BEGIN}
 
     def starts(tx: Transaction, now: datetime) -> Due | None:
-        plans = due_jobs.plan_all(tx.scheduled_runs, now, since)
+        plans = due_jobs.plan_due_runs_of_all_jobs(tx.scheduled_runs, now, since)
         (plan,) = (each for each in plans if each.job == "b")
         plan.starts = plan.starts[-1:]
-        return due_jobs.run_to_start(tx.scheduled_runs, plan, plans, now)
+        return due_jobs.first_run_unless_held_back(tx.scheduled_runs, plan, plans, now)
 
     with state.begin() as tx:
         assert starts(tx, utc(2026, 6, 4, 2)) is None
@@ -151,7 +155,7 @@ def test_a_job_waits_for_a_run_of_its_date_that_is_due_later(state: State) -> No
         night = DueRun("a", utc(2026, 6, 5, 3), date(2026, 6, 4))
         tx.scheduled_runs.begin_unless_finished(night, at=night.due)
         tx.scheduled_runs.finish(night, "done", None, None, at=night.due)
-        plans = due_jobs.plan_all(tx.scheduled_runs, utc(2026, 6, 5, 1), since)
+        plans = due_jobs.plan_due_runs_of_all_jobs(tx.scheduled_runs, utc(2026, 6, 5, 1), since)
         (plan,) = (each for each in plans if each.job == "b")
         plan.starts = [RUNS[-1]]
-        assert due_jobs.run_to_start(tx.scheduled_runs, plan, plans, night.due) == RUNS[-1]
+        assert due_jobs.first_run_unless_held_back(tx.scheduled_runs, plan, plans, night.due) == RUNS[-1]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crossdock.config.schedules.due_times import Due
 from crossdock.printable import printable
-from crossdock.services.inbox.webhook_record_delivery import Partners, WorkResult
+from crossdock.services.inbox.webhook_record_delivery import ConnectionAndTarget, InboxWorkResult
 from crossdock.services.scheduler import stderr_log
 from crossdock.services.scheduler.run_events_and_pending_notices import could_not_start_event
 from crossdock.services.scheduler.stderr_log import LogFormat, RunLog
@@ -76,5 +76,5 @@ def test_the_work_on_webhooks_is_one_line(
 ) -> None:
     """Nothing is logged if nothing was fetched."""
     with stderr_log.logging_to_stderr("text"):
-        stderr_log.log_inbox_work(Partners("s", "platform"), WorkResult(fetched, failed))
+        stderr_log.log_inbox_work(ConnectionAndTarget("s", "platform"), InboxWorkResult(fetched, failed))
     assert capsys.readouterr().err == text

@@ -53,7 +53,7 @@ def rehearse(
     Exit codes: 0 everything would be delivered; 1 some records would be rejected, wait or need a decision; 2 wrong
     usage or config; 3 a source, the state or the platform cannot be read; 4 refused for safety.
     """
-    from crossdock.cli.migrate import rehearsal_document, rehearsal_document_text_and_page
+    from crossdock.cli.migrate import rehearsal_document_text_and_page
     from crossdock.migration.rehearsal_dry_run_of_waves import rehearse as rehearsed_migration
 
     place, page = absolute_path(out), absolute_path(page)
@@ -65,14 +65,14 @@ def rehearse(
         )
     planned = rehearsed.planned
     terminal_output.print_errors(planned.errors)
-    document = rehearsal_document.rehearsal_document(rehearsed, raw=raw)
+    document = rehearsal_document_text_and_page.rehearsal_document(rehearsed, raw=raw)
     if as_json:
         terminal_output.print_json(document)
     else:
         rehearsal_document_text_and_page.print_rehearsal(terminal_output.output_console(), document)
     if page is not None:
         rehearsal_document_text_and_page.write_rehearsal_page(
-            page, rehearsal_document.rehearsal_document(rehearsed, raw=False), config
+            page, rehearsal_document_text_and_page.rehearsal_document(rehearsed, raw=False), config
         )
     if planned.errors:
         return planned.exit_code

@@ -11,16 +11,16 @@ from msgspec import Struct
 
 from crossdock.config.schedules.due_times import Due, all_due_after
 from crossdock.config.schedules.job_and_schedule_config import JobConfig, Schedule
-from crossdock.services.scheduler.due_run_decisions_and_preview import AHEAD, DueJobs
-from crossdock.services.scheduler.scheduler import ON_TIME
+from crossdock.services.scheduler.due_run_decisions_and_preview import SEARCHED_AHEAD, DueRunPlanner
+from crossdock.services.scheduler.scheduler import ON_TIME_BEFORE_START
 from crossdock.state import ScheduledRun, SkippedRun
 from crossdock.state.fleet_leadership_and_jobs import JobFacts
 
-AGAIN = timedelta(minutes=1)
+DECIDE_AGAIN_AFTER = timedelta(minutes=1)
 """The time until the next decision about a tenant with a due run that may not start: because of a blackout, or a pause,
 whose end only the state knows.
 """
-_SAME_SCHEDULES = 4096
+_CACHED_FIRST_DUE_TIMES = 4096
 
 
 class DueCall(Struct, frozen=True):
@@ -36,7 +36,7 @@ class DueCall(Struct, frozen=True):
 
 
 class _TenantJobs(Struct):
-    due_jobs: DueJobs
+    due_jobs: DueRunPlanner
     configs: Mapping[str, JobConfig]
     facts: dict[str, JobFacts]
     on_time_since: dict[str, datetime]
@@ -57,7 +57,7 @@ class _TenantJobs(Struct):
 
     def is_any_job_first_seen_ahead(self, now: datetime) -> bool:
         """Return whether a clock that was ahead saw a job first. A look at the state corrects that."""
-        return any(facts.since > now + ON_TIME for facts in self.facts.values())
+        return any(facts.since > now + ON_TIME_BEFORE_START for facts in self.facts.values())
 
     @property
     def are_all_jobs_known(self) -> bool:
@@ -78,9 +78,9 @@ class FleetSchedule:
     ) -> None:
         known, before = {each.job: each for each in facts}, self._tenants.get(tenant)
         kept = before.on_time_since if before else {}
-        on_time_since = {job: kept.get(job, now - ON_TIME) for job in jobs}
+        on_time_since = {job: kept.get(job, now - ON_TIME_BEFORE_START) for job in jobs}
         self._version += 1
-        self._tenants[tenant] = _TenantJobs(DueJobs(jobs), jobs, known, on_time_since, self._version)
+        self._tenants[tenant] = _TenantJobs(DueRunPlanner(jobs), jobs, known, on_time_since, self._version)
         self._queue_decision_time(tenant, self._next_decision_time(tenant, now))
 
     def remove_tenant(self, tenant: str) -> None:
@@ -109,9 +109,9 @@ class FleetSchedule:
         found = self._tenants[tenant]
         if not found.are_all_jobs_known:
             return DueCall(tenant)
-        plans = found.due_jobs.plan_all(found, now, found.on_time_since)
+        plans = found.due_jobs.plan_due_runs_of_all_jobs(found, now, found.on_time_since)
         found.on_time_since = {plan.job: plan.on_time_since for plan in plans}
-        starts = ((plan, found.due_jobs.run_to_start(found, plan, plans, now)) for plan in plans)
+        starts = ((plan, found.due_jobs.first_run_unless_held_back(found, plan, plans, now)) for plan in plans)
         ready = [(start, found.facts[plan.job].expected_s or 0.0, plan) for plan, start in starts if start is not None]
         if ready:
             start, expected_s, plan = min(ready, key=lambda each: each[:2])
@@ -121,18 +121,18 @@ class FleetSchedule:
         if skipped := tuple(each for plan in plans if not plan.starts for each in plan.skipped):
             return DueCall(tenant, skipped=skipped)
         waits = any(plan.starts for plan in plans)
-        if not waits and any(self._is_due(found, job, now) for job in found.paused_jobs()):
+        if not waits and any(self._is_job_due(found, job, now) for job in found.paused_jobs()):
             return DueCall(tenant)
         if found.is_any_job_first_seen_ahead(now):
             return DueCall(tenant)
         at = self._next_decision_time(tenant, now)
-        self._queue_decision_time(tenant, now + AGAIN if waits or at <= now else at)
+        self._queue_decision_time(tenant, now + DECIDE_AGAIN_AFTER if waits or at <= now else at)
         return None
 
     def next_due_by_job(self, tenant: str, now: datetime) -> dict[str, datetime]:
         return self._tenants[tenant].due_jobs.next_due_by_job(now)
 
-    def _is_due(self, found: _TenantJobs, job: str, now: datetime) -> bool:
+    def _is_job_due(self, found: _TenantJobs, job: str, now: datetime) -> bool:
         return _first_due_after(found.configs[job].schedule, _last_due_or_registration(found.facts[job])) <= now
 
     def _next_decision_time(self, tenant: str, now: datetime) -> datetime:
@@ -147,10 +147,11 @@ class FleetSchedule:
         ]
         if paused:
             times = [
-                max(at, now + AGAIN) if job in paused else at for at, job in zip(times, found.configs, strict=True)
+                max(at, now + DECIDE_AGAIN_AFTER) if job in paused else at
+                for at, job in zip(times, found.configs, strict=True)
             ]
         if found.is_any_job_first_seen_ahead(now):
-            times.append(now + AGAIN)
+            times.append(now + DECIDE_AGAIN_AFTER)
         return min(times)
 
     def _queue_decision_time(self, tenant: str, at: datetime) -> None:
@@ -164,9 +165,9 @@ def _last_due_or_registration(facts: JobFacts) -> Due | datetime:
     return facts.since if last is None else Due(last.due, last.business_date)
 
 
-@lru_cache(_SAME_SCHEDULES)
+@lru_cache(_CACHED_FIRST_DUE_TIMES)
 def _first_due_after(schedule: Schedule, after: Due | datetime) -> datetime:
     """Return what is due first after a run or an instant. Many tenants have the same schedule and last run."""
     begin = after if isinstance(after, datetime) else after.instant
-    found = next(all_due_after(schedule, after, begin + AHEAD), None)
-    return begin + AHEAD if found is None else found.instant
+    found = next(all_due_after(schedule, after, begin + SEARCHED_AHEAD), None)
+    return begin + SEARCHED_AHEAD if found is None else found.instant

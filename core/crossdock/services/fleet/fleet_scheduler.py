@@ -23,14 +23,17 @@ from crossdock.services.fleet.fleet_due_runs import DueCall, FleetSchedule
 from crossdock.services.fleet.tenants_and_watched_configs import Tenant
 from crossdock.services.fleet.worker import CallResult, RunFacts, ScheduledCall, SharedLimit
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
-from crossdock.services.observability.health_and_metrics import Part
-from crossdock.services.scheduler.run_events_and_pending_notices import IN_PROGRESS, duration_of_pause_after_failures
+from crossdock.services.observability.health_and_metrics import ServiceComponent
+from crossdock.services.scheduler.run_events_and_pending_notices import (
+    NOTIFYING_LASTS_AT_MOST,
+    duration_of_pause_after_failures,
+)
 from crossdock.state.fleet_leadership_and_jobs import JobFacts
 from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors, masked_error_text
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
 
-SLOW_S = 600.0
+SLOW_RUN_S = 600.0
 """A run is slow if it is expected to take longer, or if its tenant's last run did not complete."""
 
 
@@ -72,12 +75,12 @@ class RunSlots(Struct, frozen=True):
         return chosen
 
 
-SOONEST, LATEST = timedelta(seconds=2), timedelta(minutes=5)
+FIRST_RETRY_PAUSE, LONGEST_RETRY_PAUSE = timedelta(seconds=2), timedelta(minutes=5)
 """The first and the longest pause before a failed call is repeated. Each pause is twice the one before."""
-LOST_TO_REPORT = 2  # lost calls of one run, after which people are notified
+LOST_CALLS_TO_REPORT = 2  # lost calls of one run, after which people are notified
 
 
-class Listener(Protocol):
+class FleetEventListener(Protocol):
     """Receives events, always from the thread that calls the scheduler."""
 
     def report_run_start(self, tenant: str, job: str, at: Due) -> None: ...
@@ -101,11 +104,11 @@ class Listener(Protocol):
     def report_pending_notice(self, tenant: str, event: ScheduledRunEnded) -> None:
         """A run ended some time ago, and its notification may not have been sent."""
 
-    def report_component_status(self, part: Part, problem: str | None) -> None:
+    def report_component_status(self, part: ServiceComponent, problem: str | None) -> None:
         """A part, such as the executor, can be used, or *problem* says why not."""
 
 
-ASK_AFTER = timedelta(minutes=2)
+REPEAT_SLOW_CALL_AFTER = timedelta(minutes=2)
 """A call that takes longer than this, and than twice the expected time, is made a second time, because an engine may
 have lost it. If the first is still executed, the second finds the state in use.
 """
@@ -138,7 +141,7 @@ class PostponedCall(Struct, frozen=True):
     since: datetime
 
 
-class _Attempts(Struct):
+class _CallAttempts(Struct):
     number: int = 0
     postponed: PostponedCall | None = None
     lost: int = 0
@@ -149,7 +152,7 @@ class _Attempts(Struct):
 
     def next_pause(self) -> timedelta:
         self.number += 1
-        return min(LATEST, SOONEST * (1 << min(self.number - 1, 10)))
+        return min(LONGEST_RETRY_PAUSE, FIRST_RETRY_PAUSE * (1 << min(self.number - 1, 10)))
 
 
 class _PlannedNoticeCheck(Struct, frozen=True):
@@ -174,7 +177,7 @@ class FleetScheduler:
         slots: RunSlots,
         open_executor: Callable[[], Opened],
         fleet_database: str,
-        listener: Listener,
+        listener: FleetEventListener,
         known: Callable[[str, Iterable[JobFacts]], None],
         wake: Callable[[], None],
     ) -> None:
@@ -185,12 +188,12 @@ class FleetScheduler:
         self.schedule = FleetSchedule()
         self.waiting: dict[str, DueCall] = {}
         self.running: dict[str, RunningCall] = {}
-        self._tries: dict[str, _Attempts] = {}
-        self._looks: dict[str, _PlannedNoticeCheck] = {}
+        self._attempts_by_tenant: dict[str, _CallAttempts] = {}
+        self._planned_notice_checks: dict[str, _PlannedNoticeCheck] = {}
         self._failed_notices: dict[str, int] = {}  # by tenant, how often its people could not be told of its runs
         self._executor: Executor | None = None
         self._resources = ExitStack()
-        self._executor_tries = _Attempts()
+        self._executor_tries = _CallAttempts()
         self._executor_again: datetime | None = None
 
     @property
@@ -199,7 +202,7 @@ class FleetScheduler:
 
     @property
     def postponed_calls(self) -> list[PostponedCall]:
-        return [tries.postponed for tries in self._tries.values() if tries.postponed is not None]
+        return [tries.postponed for tries in self._attempts_by_tenant.values() if tries.postponed is not None]
 
     def add_or_replace_tenant(self, tenant: Tenant, facts: Iterable[JobFacts]) -> None:
         """Add a tenant, or use another config of it from its next run on."""
@@ -217,16 +220,16 @@ class FleetScheduler:
         call = self.waiting.pop(name, None)
         if call is not None and call.job is None:
             self.schedule_notice_check(name, call.notified)
-        self._tries.pop(name, None)
+        self._attempts_by_tenant.pop(name, None)
         if (before := self._tenants.pop(name, None)) is not None:
             self._credentials[before.credential].discard(name)
 
     def schedule_notice_check(self, name: str, notified: Iterable[int] = (), *, after: timedelta = timedelta()) -> None:
         """Look at a tenant's state for runs that people may not know of. The fleet's recipients know of *notified*."""
-        before = self._looks.get(name)
+        before = self._planned_notice_checks.get(name)
         runs = frozenset(notified) | (before.notified if before is not None else frozenset())
         at = self._clock.now() + after
-        self._looks[name] = _PlannedNoticeCheck(at if before is None else min(at, before.at), runs)
+        self._planned_notice_checks[name] = _PlannedNoticeCheck(at if before is None else min(at, before.at), runs)
 
     def collect_and_start_runs(self, *, may_start: bool = True) -> bool:
         """Report what has ended, decide what is due, and start runs. Return False if there was nothing to do."""
@@ -245,7 +248,7 @@ class FleetScheduler:
         self._close_executor()
         for name, each in self.running.items():
             for result in filter(None, map(_call_result_unless_lost, each.futures)):
-                self._apply_result(name, each.call, result)
+                self._report_result_and_plan_retry(name, each.call, result)
         self.running.clear()
         self.waiting.clear()
 
@@ -257,19 +260,19 @@ class FleetScheduler:
             result = next((each for each in results if each is not None and each.outcome != "busy"), results[0])
             _cancel_futures(running.futures)
             if result is not None:
-                self._apply_result(name, running.call, result)
+                self._report_result_and_plan_retry(name, running.call, result)
                 continue
             self._retry_lost_call(name, running.call, _loss_reason(running.future))
         return bool(ended)
 
     def _retry_lost_call(self, name: str, call: DueCall, reason: str) -> None:
-        tries = self._tries.setdefault(name, _Attempts())
+        tries = self._attempts_by_tenant.setdefault(name, _CallAttempts())
         tries.lost += 1
         self._listener.report_lost_call(name, reason)
-        if tries.lost == LOST_TO_REPORT:
+        if tries.lost == LOST_CALLS_TO_REPORT:
             text = f"its process was killed, or its executor lost it, {tries.lost} times: {reason}"
             self._report_failed_start_or_tenant(name, call, RunMessage("error", "", text, "unrecorded"), ())
-        self._retry_later(name, call)
+        self._retry_call_after_pause(name, call)
 
     @staticmethod
     def _has_ended(running: RunningCall) -> bool:
@@ -285,15 +288,15 @@ class FleetScheduler:
         for running in self.running.values():
             if now < running.ask_at or running.second_future is not None or self._executor is None:
                 continue
-            running.ask_at = now + max(ASK_AFTER, now - running.since)
+            running.ask_at = now + max(REPEAT_SLOW_CALL_AFTER, now - running.since)
             try:
                 running.second_future = _ExecutorCall(self._executor, running.call_json)
             except Exception as error:  # noqa: BLE001  of any engine: the next attempt may succeed
-                self._listener.report_component_status("executor", _error_text(error))
+                self._listener.report_component_status("executor", _error_class_and_masked_text(error))
             else:
                 running.second_future.add_done_callback(lambda _: self._wake())
 
-    def _apply_result(self, name: str, call: DueCall, result: CallResult) -> None:
+    def _report_result_and_plan_retry(self, name: str, call: DueCall, result: CallResult) -> None:
         if result.jobs:
             self._known(name, result.jobs)
             self.schedule.update_job_facts(name, result.jobs, self._clock.now())
@@ -301,7 +304,7 @@ class FleetScheduler:
             self._report_executor_failure_and_pause(result.error or "")
         else:
             self._listener.report_component_status("executor", None)
-        look = self._looks.get(name)
+        look = self._planned_notice_checks.get(name)
         for event in result.pending_notices:
             if look is None or event.run_id not in look.notified:
                 self._listener.report_pending_notice(name, event)
@@ -310,17 +313,17 @@ class FleetScheduler:
             self._listener.report_run_end(name, result.run, result.problems)
         if result.outcome == "ended_before" and any(facts.has_pending_notice for facts in result.jobs):
             self.schedule_notice_check(
-                name, after=IN_PROGRESS
+                name, after=NOTIFYING_LASTS_AT_MOST
             )  # its process may have been killed before it told people
         if result.outcome in {"ended", "ended_before", "looked", "paused"}:
-            self._tries.pop(name, None)
+            self._attempts_by_tenant.pop(name, None)
             return
-        self._report_reason_once(name, call, result)
-        self._retry_later(name, call)
+        self._report_uncompleted_call_once(name, call, result)
+        self._retry_call_after_pause(name, call)
 
-    def _report_reason_once(self, name: str, call: DueCall, result: CallResult) -> None:
+    def _report_uncompleted_call_once(self, name: str, call: DueCall, result: CallResult) -> None:
         """Report why a call was not carried out, unless that was reported before."""
-        tries, error = self._tries.setdefault(name, _Attempts()), result.error or "unknown error"
+        tries, error = self._attempts_by_tenant.setdefault(name, _CallAttempts()), result.error or "unknown error"
         if result.outcome in {"busy", "changed"}:
             self._remember_postponed_call(name, call, tries, error)
         elif result.outcome == "failed" and tries.error_reported_for_due_time(call.at) != error:
@@ -328,7 +331,7 @@ class FleetScheduler:
             message = result.message or RunMessage("error", "", error, "not_started")
             self._report_failed_start_or_tenant(name, call, message, result.problems)
 
-    def _remember_postponed_call(self, name: str, call: DueCall, tries: _Attempts, reason: str) -> None:
+    def _remember_postponed_call(self, name: str, call: DueCall, tries: _CallAttempts, reason: str) -> None:
         before = tries.postponed
         if before is None or before.reason != reason:
             self._listener.report_postponed_call(name, reason)
@@ -351,8 +354,8 @@ class FleetScheduler:
         self._failed_notices[name] = self._failed_notices.get(name, 0) + 1
         self.schedule_notice_check(name, after=duration_of_pause_after_failures(self._failed_notices[name]))
 
-    def _retry_later(self, name: str, call: DueCall) -> None:
-        pause = self._tries.setdefault(name, _Attempts()).next_pause()
+    def _retry_call_after_pause(self, name: str, call: DueCall) -> None:
+        pause = self._attempts_by_tenant.setdefault(name, _CallAttempts()).next_pause()
         if call.notified:
             self.schedule_notice_check(name, call.notified, after=pause)
         self.schedule.schedule_next_decision(name, self._clock.now() + pause)
@@ -364,10 +367,14 @@ class FleetScheduler:
             call = self.schedule.decide_due_call(name, now)
             if call is not None:
                 self.waiting[name] = call
-        self._looks = {name: look for name, look in self._looks.items() if name in self._tenants}
-        for name in [name for name, look in self._looks.items() if look.at <= now]:
+        self._planned_notice_checks = {
+            name: look for name, look in self._planned_notice_checks.items() if name in self._tenants
+        }
+        for name in [name for name, look in self._planned_notice_checks.items() if look.at <= now]:
             if name not in self.running and name not in self.waiting:
-                self.waiting[name] = DueCall(name, notified=tuple(sorted(self._looks.pop(name).notified)))
+                self.waiting[name] = DueCall(
+                    name, notified=tuple(sorted(self._planned_notice_checks.pop(name).notified))
+                )
 
     def _start_waiting_calls(self, now: datetime) -> bool:
         if not self.waiting or (self._executor_again is not None and now < self._executor_again):
@@ -375,7 +382,7 @@ class FleetScheduler:
         places = {name: self._queued_run_from_call(call, now) for name, call in self.waiting.items()}
         chosen = self._slots.choose_runs_to_start(places.values(), (each.queued_run for each in self.running.values()))
         for place in chosen:
-            if not self._submit(place, now):
+            if not self._submit_call_or_pause(place, now):
                 return False
         return bool(chosen)
 
@@ -384,9 +391,9 @@ class FleetScheduler:
         expected_s = call.expected_s or 0.0
         due = call.at.instant if call.at is not None else now
         hosts = tenant.hosts.get(call.job, frozenset()) if call.job is not None else frozenset[str]()
-        return QueuedRun(due, expected_s, call.tenant, hosts, is_slow=call.failed_before or expected_s > SLOW_S)
+        return QueuedRun(due, expected_s, call.tenant, hosts, is_slow=call.failed_before or expected_s > SLOW_RUN_S)
 
-    def _submit(self, place: QueuedRun, now: datetime) -> bool:
+    def _submit_call_or_pause(self, place: QueuedRun, now: datetime) -> bool:
         call = self.waiting[place.tenant]
         text = self._scheduled_call(self._tenants[place.tenant], call).model_dump_json()
         try:
@@ -397,13 +404,13 @@ class FleetScheduler:
             self._report_executor_failure_and_pause(text_with_code(error))
             return False
         except Exception as error:  # noqa: BLE001  of any engine: it is opened anew
-            self._report_executor_failure_and_pause(_error_text(error))
+            self._report_executor_failure_and_pause(_error_class_and_masked_text(error))
             return False
-        self._executor_again, self._executor_tries = None, _Attempts()
+        self._executor_again, self._executor_tries = None, _CallAttempts()
         del self.waiting[place.tenant]
-        ask_at = now + max(ASK_AFTER, 2 * timedelta(seconds=place.expected_s))
+        ask_at = now + max(REPEAT_SLOW_CALL_AFTER, 2 * timedelta(seconds=place.expected_s))
         self.running[place.tenant] = RunningCall(call, place, text, future, now, ask_at)
-        if call.job is not None and call.at is not None and place.tenant not in self._tries:
+        if call.job is not None and call.at is not None and place.tenant not in self._attempts_by_tenant:
             self._listener.report_run_start(place.tenant, call.job, call.at)
         future.add_done_callback(lambda _: self._wake())
         return True
@@ -424,7 +431,7 @@ class FleetScheduler:
             notify=tenant.has_own_notify,
             is_grouped=tenant.is_grouped,
             notified=call.notified,
-            reported=self._tries.get(tenant.name, _Attempts()).error_reported_for_due_time(call.at),
+            reported=self._attempts_by_tenant.get(tenant.name, _CallAttempts()).error_reported_for_due_time(call.at),
         )
 
     def _report_executor_failure_and_pause(self, problem: str) -> None:
@@ -440,7 +447,7 @@ class FleetScheduler:
         except CrossdockError as error:
             self._listener.report_component_status("executor", text_with_code(error))
         except Exception as error:  # noqa: BLE001  of any engine: the runs go on
-            self._listener.report_component_status("executor", _error_text(error))
+            self._listener.report_component_status("executor", _error_class_and_masked_text(error))
 
 
 def _call_result_unless_lost(future: Future[str]) -> CallResult | None:
@@ -488,8 +495,8 @@ def _cancel_futures(futures: Iterable[Future[str]]) -> None:
 
 def _loss_reason(future: Future[str]) -> str:
     error = None if future.cancelled() else future.exception()
-    return "it was cancelled" if error is None else _error_text(error)
+    return "it was cancelled" if error is None else _error_class_and_masked_text(error)
 
 
-def _error_text(error: BaseException) -> str:
+def _error_class_and_masked_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {masked_error_text(error)}".rstrip(": ")

@@ -17,18 +17,18 @@ from crossdock.config.schedules.due_times import Due
 from crossdock.config.schedules.job_and_schedule_config import Schedule
 from crossdock.errors import CrossdockError, StateBusyError, StateError
 from crossdock.services.fleet.fleet_due_runs import DueCall
-from crossdock.services.fleet.fleet_scheduler import FleetScheduler, Listener, PostponedCall
-from crossdock.services.fleet.tenants_and_watched_configs import TenantFiles
+from crossdock.services.fleet.fleet_scheduler import FleetEventListener, FleetScheduler, PostponedCall
+from crossdock.services.fleet.tenants_and_watched_configs import WatchedTenantConfigs
 from crossdock.services.fleet.worker import RunFacts
-from crossdock.services.notifications.mail_and_webhook_notifier import Notifier, are_people_told
+from crossdock.services.notifications.mail_and_webhook_notifier import Notifier, have_all_channels_accepted
 from crossdock.services.notifications.run_events_and_messages import (
     Event,
     RunOverdue,
     RunWaiting,
     ScheduledRunEnded,
-    kinds_of_event,
+    notification_kinds_of_event,
 )
-from crossdock.services.observability.health_and_metrics import Metrics, Part
+from crossdock.services.observability.health_and_metrics import Metrics, ServiceComponent
 from crossdock.services.scheduler import run_events_and_pending_notices
 from crossdock.services.scheduler.run_events_and_pending_notices import duration_of_pause_after_failures
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
@@ -37,7 +37,7 @@ from crossdock.values.clock import Clock
 from crossdock.values.process_names import own_process_name
 from crossdock.values.run_messages import RunMessage, warning_and_note_texts
 
-AT_LEAST, AT_MOST = timedelta(minutes=1), timedelta(minutes=15)
+COLLECT_AT_LEAST, COLLECT_AT_MOST = timedelta(minutes=1), timedelta(minutes=15)
 """How long events are collected: at least, and at most while runs are in progress."""
 
 
@@ -68,14 +68,14 @@ class GroupedNotices:
             if run_id is not None:
                 self._collected.add((tenant, run_id))
         elif run_id is not None and (
-            kinds_of_event(event) or not is_news
+            notification_kinds_of_event(event) or not is_news
         ):  # without kinds, the worker has removed the mark
             self._delivered.append((tenant, run_id))
 
     def send_if_due(self, now: datetime, *, tenants: int, is_idle: bool) -> None:
         """Send the collected events, if the first is old enough and no channel has just failed."""
         self._collect_sending_outcomes(now)
-        is_time = self._since is not None and now - self._since >= (AT_LEAST if is_idle else AT_MOST)
+        is_time = self._since is not None and now - self._since >= (COLLECT_AT_LEAST if is_idle else COLLECT_AT_MOST)
         if is_time and now >= self._again and not self._sending:
             self.send_collected_events(tenants=tenants)
 
@@ -117,7 +117,7 @@ class GroupedNotices:
                 self._delivered += [(tenant, event.run_id) for tenant, event in ended if event.run_id is not None]
             else:
                 self._failures += 1
-                self._events, self._since = [*events, *self._events], now - AT_MOST
+                self._events, self._since = [*events, *self._events], now - COLLECT_AT_MOST
                 self._again = now + duration_of_pause_after_failures(self._failures)
 
     def _deliver(self, events: list[TenantEvent], tenants: int) -> bool:
@@ -125,17 +125,17 @@ class GroupedNotices:
         problems = self._notifier.notify_of_several_events(events, tenants)
         for problem in problems:
             LOGGER.error("notification failed: %s", problem)
-        return are_people_told(problems)
+        return have_all_channels_accepted(problems)
 
 
 ALL_JOBS = "(all jobs)"
 _BUSY = "all slots of the fleet are in use"
 
 
-class FleetReporting:
+class FleetEventReporter:
     def __init__(self, clock: Clock, metrics: Metrics, notices: GroupedNotices) -> None:
         self._clock, self._metrics, self._notices = clock, metrics, notices
-        self._problems: dict[Part, str | None] = {}
+        self._problems: dict[ServiceComponent, str | None] = {}
         self._late: set[DueCall] = set()  # that were reported
 
     def report_run_start(self, tenant: str, job: str, at: Due) -> None:
@@ -192,7 +192,7 @@ class FleetReporting:
     def report_postponed_call(self, tenant: str, reason: str) -> None:
         LOGGER.warning("%s: nothing starts now, and it is tried again: %s", tenant, reason)
 
-    def report_component_status(self, part: Part, problem: str | None) -> None:
+    def report_component_status(self, part: ServiceComponent, problem: str | None) -> None:
         before, self._problems[part] = self._problems.get(part), problem
         self._metrics.report_component_status(part, problem)
         if problem is not None and problem != before:
@@ -212,7 +212,7 @@ class FleetReporting:
                 continue
             reason = (self._problems.get("executor") or _BUSY) if call in waiting else None
             reason = postponed[call].reason if call in postponed else reason
-            event = _late_event(scheduler, call, call.job, call.at, now, reason)
+            event = _overdue_or_waiting_event_if_late(scheduler, call, call.job, call.at, now, reason)
             if event is not None:
                 self._late.add(call)
                 _run_log(call.tenant, call.job, call.at).log(event.summary, logging.WARNING)
@@ -220,7 +220,7 @@ class FleetReporting:
 
     def _report_unreadable_tenant_if_late(self, postponed: PostponedCall | None, now: datetime) -> None:
         """Report a tenant once whose state could not be looked at for some time, so that nothing of it is due."""
-        if postponed is not None and now - postponed.since > run_events_and_pending_notices.LATE:
+        if postponed is not None and now - postponed.since > run_events_and_pending_notices.LATE_START_AFTER:
             self._late.add(postponed.call)
             self.report_unusable_tenant(postponed.call.tenant, postponed.reason)
 
@@ -229,7 +229,7 @@ def _run_log(tenant: str, job: str, at: Due) -> RunLog:
     return RunLog(job, at.business_date, tenant=tenant)
 
 
-def _late_event(
+def _overdue_or_waiting_event_if_late(
     scheduler: FleetScheduler, call: DueCall, job: str, at: Due, now: datetime, reason: str | None
 ) -> RunOverdue | RunWaiting | None:
     tenant, running = scheduler.tenants.get(call.tenant), scheduler.running.get(call.tenant)
@@ -244,7 +244,7 @@ def _late_event(
     )
 
 
-LOOK_S = 5.0  # between two looks at the config files, and between attempts to lead
+CONFIG_CHECK_S = 5.0  # between two looks at the config files, and between attempts to lead
 
 
 class FleetService:
@@ -252,18 +252,18 @@ class FleetService:
 
     def __init__(
         self,
-        files: TenantFiles,
+        files: WatchedTenantConfigs,
         database: Callable[[], FleetDatabase],
         clock: Clock,
         interrupt: threading.Event,
         metrics: Metrics,
         notices: GroupedNotices,
-        make_scheduler: Callable[[Listener, Callable[[str, Iterable[JobFacts]], None]], FleetScheduler],
+        make_scheduler: Callable[[FleetEventListener, Callable[[str, Iterable[JobFacts]], None]], FleetScheduler],
     ) -> None:
         self._files, self._open_database, self._clock, self._interrupt = files, database, clock, interrupt
         self._metrics, self._notices = metrics, notices
-        self._reports = FleetReporting(clock, metrics, notices)
-        self._scheduler = make_scheduler(self._reports, self._remember_job_facts)
+        self._reports = FleetEventReporter(clock, metrics, notices)
+        self._scheduler = make_scheduler(self._reports, self._keep_job_facts_and_set_metrics)
         self._resources = ExitStack()  # of leading
         self._leader: FleetLeader | None = None
         self._stands_by = False
@@ -279,7 +279,7 @@ class FleetService:
 
     @property
     def periodic_tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
-        return {"fleet": (self.report_ended_and_start_due, LOOK_S)}
+        return {"fleet": (self.report_ended_and_start_due, CONFIG_CHECK_S)}
 
     def request_reload(self) -> None:
         self._reload = True
@@ -379,7 +379,7 @@ class FleetService:
             tenants = self._files.tenants
             LOGGER.info("leading a fleet of %s tenant%s", f"{len(tenants):,}", "s" * (len(tenants) != 1))
             for name, tenant in tenants.items():
-                self._show_successes(name, self._facts.get(name, {}).values())
+                self._set_last_success_metrics(name, self._facts.get(name, {}).values())
                 self._scheduler.add_or_replace_tenant(tenant, self._facts.get(name, {}).values())
                 if any(facts.has_pending_notice for facts in self._facts.get(name, {}).values()):
                     self._scheduler.schedule_notice_check(name)
@@ -397,17 +397,17 @@ class FleetService:
             self._leader = None
             self._resources.close()
 
-    def _show_successes(self, tenant: str, facts: Iterable[JobFacts]) -> None:
+    def _set_last_success_metrics(self, tenant: str, facts: Iterable[JobFacts]) -> None:
         """Show when each job succeeded last, also before this scheduler led the fleet."""
         for each in facts:
             if each.last_success is not None:
                 self._metrics.tenant_metrics(tenant).set_last_success(each.job, each.last_success)
 
-    def _remember_job_facts(self, tenant: str, facts: Iterable[JobFacts]) -> None:
+    def _keep_job_facts_and_set_metrics(self, tenant: str, facts: Iterable[JobFacts]) -> None:
         found = {each.job: each for each in facts}
         self._facts.setdefault(tenant, {}).update(found)
         if tenant in self._scheduler.tenants:
-            self._show_successes(tenant, found.values())
+            self._set_last_success_metrics(tenant, found.values())
             for job, instant in self._scheduler.schedule.next_due_by_job(tenant, self._clock.now()).items():
                 self._metrics.tenant_metrics(tenant).set_next_due(job, instant)
 

@@ -80,7 +80,7 @@ class Tenant:
     is_grouped: bool = False
 
 
-def checked_tenant_name(path: Path) -> str:
+def tenant_name_of_file_or_raise(path: Path) -> str:
     if not is_valid_name(path.stem):
         hint = f"rename the file: {NAME_FORM}"
         raise ConfigError(
@@ -91,7 +91,7 @@ def checked_tenant_name(path: Path) -> str:
 
 def load_tenant(path: Path, base: FleetBase) -> Tenant:
     """Load the config of a tenant. Raise AuthorCodeError if an author's settings do not say which host is read."""
-    name, files = checked_tenant_name(path), base.base_and_tenant_files(path)
+    name, files = tenant_name_of_file_or_raise(path), base.base_and_tenant_files(path)
     before = digest_of_files(files)
     loaded = project.load(*files)
     if not loaded.jobs:
@@ -145,7 +145,7 @@ def _absolute_secret_reference(value: object) -> object:
 
 
 _SUFFIXES = (".yaml", ".yml")
-_SIGNS = "*?["  # of a pattern
+_PATTERN_SIGNS = "*?["  # of a pattern
 _LOST_FILES = "lost+found"  # a folder of each ext4 file system that only root can read
 _ADVICE = {
     "name": "rename one of the files",
@@ -165,7 +165,7 @@ class TenantChanges(Struct):
         return bool(self.loaded or self.removed or self.broken)
 
 
-class TenantFiles:
+class WatchedTenantConfigs:
     """Finds the configs of the tenants and loads those that changed. With *on_other_hosts*, no state may be a file."""
 
     def __init__(
@@ -229,14 +229,14 @@ class TenantFiles:
         self._unload(path)
         try:
             tenant = load_tenant(path, self._base)
-            self._check_tenant_conflicts(tenant, path)
+            self._raise_if_tenant_conflicts(tenant, path)
         except (ConfigError, ConnectorError) as error:
             self._loaded[path] = signature, text_with_code(error)
             return
         self._loaded[path] = signature, tenant
         self._owners |= dict.fromkeys(_values_to_keep_unique(tenant), path)
 
-    def _check_tenant_conflicts(self, tenant: Tenant, path: Path) -> None:
+    def _raise_if_tenant_conflicts(self, tenant: Tenant, path: Path) -> None:
         if self._on_other_hosts and tenant.is_local:
             message = f"its state {tenant.state} is a file of one host, and its runs may be on other hosts"
             hint = "state: postgresql://user@host/database, one for each tenant"
@@ -256,18 +256,18 @@ def find_config_files(pattern: str) -> list[Path]:
     folder itself cannot be read.
     """
     try:
-        return _files_of_folder_or_pattern(pattern)
+        return _config_files_of_folder_or_pattern(pattern)
     except OSError as error:
         raise ConfigError(
             f"the folder cannot be read: {error.strerror}", where=pattern, code="config_unreadable"
         ) from error
 
 
-def _files_of_folder_or_pattern(pattern: str) -> list[Path]:
+def _config_files_of_folder_or_pattern(pattern: str) -> list[Path]:
     place = Path(pattern).absolute()
     if place.is_dir():
         return sorted(path for path in place.iterdir() if path.suffix in _SUFFIXES and _may_be_config(path))
-    if not any(sign in pattern for sign in _SIGNS):
+    if not any(sign in pattern for sign in _PATTERN_SIGNS):
         if place.is_file():
             return [place]
         raise ConfigError(
@@ -288,7 +288,7 @@ def _matching_paths(folder: Path, names: Sequence[str]) -> Iterator[Path]:
         yield folder
         return
     name, *rest = names
-    if not any(sign in name for sign in _SIGNS):
+    if not any(sign in name for sign in _PATTERN_SIGNS):
         yield from _matching_paths(folder / name, rest)
         return
     try:

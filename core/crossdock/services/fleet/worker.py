@@ -27,15 +27,19 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.timings import Timings
 from crossdock.services.fleet.tenants_and_watched_configs import digest_of_files
-from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded, Status, kinds_of_event
+from crossdock.services.notifications.run_events_and_messages import (
+    ScheduledRunEnded,
+    Status,
+    notification_kinds_of_event,
+)
 from crossdock.services.observability.optional_trace_export import open_trace_export
 from crossdock.services.scheduler import run_events_and_pending_notices, stderr_log
 from crossdock.services.scheduler.retention_task import apply_retention_until_done
 from crossdock.services.scheduler.run_events_and_pending_notices import (
-    notification_sender_of_project,
-    notify_of_event_and_pending,
+    event_sender_of_project,
+    send_event_and_pending_notices,
 )
-from crossdock.services.scheduler.scheduler import ON_TIME, log_jobs_first_seen_ahead
+from crossdock.services.scheduler.scheduler import ON_TIME_BEFORE_START, log_jobs_first_seen_ahead
 from crossdock.state import DueRun, SkippedRun, State, Transaction
 from crossdock.state.fleet_leadership_and_jobs import JobFacts
 from crossdock.values.clock import Clock, SystemClock
@@ -45,7 +49,7 @@ from crossdock.writing.targets.platform_access_and_clock_checks import compare_c
 
 VERSION = version("crossdock")
 
-Outcome = Literal["ended", "ended_before", "looked", "busy", "paused", "changed", "refused", "failed"]
+CallOutcome = Literal["ended", "ended_before", "looked", "busy", "paused", "changed", "refused", "failed"]
 """How a call ended.
 
 ``ended``: with a report. ``ended_before``: the run had ended already. ``looked``: the state was looked at, as asked.
@@ -122,7 +126,7 @@ class CallResult(_JsonModel):
         pending_notices: Earlier runs of which the recipients of the fleet may not know.
     """
 
-    outcome: Outcome
+    outcome: CallOutcome
     error: str | None = None
     message: RunMessage | None = None
     run: RunFacts | None = None
@@ -140,7 +144,7 @@ def sender_version(text: str) -> str:
         return ""
 
 
-MOST_PENDING = 100  # runs in one result; the others follow when people were notified of these
+MOST_PENDING_NOTICES = 100  # runs in one result; the others follow when people were notified of these
 _INTERRUPT = threading.Event()
 _CALLS = threading.Condition()
 _in_progress = 0
@@ -218,19 +222,19 @@ def _send_notices_and_collect_facts(loaded: Project, call: ScheduledCall) -> Cal
         with loaded.open_state_exclusively() as state:
             state.run_transaction(lambda tx: tx.scheduled_runs.skip(call.skipped, at=now, recipients=recipients))
     problems = run_events_and_pending_notices.send_pending_notices(
-        loaded, notification_sender_of_project(loaded, clock), clock
+        loaded, event_sender_of_project(loaded, clock), clock
     )
     with closing(loaded.open_state()) as state:
         _count_jobs_first_seen_ahead_from_now(loaded, state, clock)
         state.run_transaction(lambda tx: tx.scheduled_runs.remove_sent_notices(call.notified, "fleet"))
-        pending = state.run_read_only(lambda tx: _pending_notices(tx, loaded, now))
-        jobs = state.run_transaction(lambda tx: _job_facts(tx, loaded))
+        pending = state.run_read_only(lambda tx: _pending_fleet_notice_events(tx, loaded, now))
+        jobs = state.run_transaction(lambda tx: _read_job_facts(tx, loaded))
     return CallResult(outcome="looked", jobs=jobs, problems=tuple(problems), pending_notices=pending)
 
 
 def _count_jobs_first_seen_ahead_from_now(loaded: Project, state: State, clock: Clock) -> None:
     now = clock.now()
-    ahead = state.run_read_only(lambda tx: tx.scheduled_runs.jobs_first_seen_after(now + ON_TIME))
+    ahead = state.run_read_only(lambda tx: tx.scheduled_runs.jobs_first_seen_after(now + ON_TIME_BEFORE_START))
     if ahead and compare_clock_or_raise(loaded.platform, clock, loaded.access_test_resources[0]):
         log_jobs_first_seen_ahead(ahead)
         state.run_transaction(lambda tx: tx.scheduled_runs.move_first_seen_of_jobs_back(ahead, now))
@@ -248,25 +252,25 @@ def _run_or_notify_of_failure(loaded: Project, call: ScheduledCall, due_run: Due
         return result
     if result.error == call.reported:
         problems = run_events_and_pending_notices.send_pending_notices(
-            loaded, notification_sender_of_project(loaded, clock), clock
+            loaded, event_sender_of_project(loaded, clock), clock
         )
         return result.model_copy(update={"problems": tuple(problems)})
     event = run_events_and_pending_notices.could_not_start_event(
         due_run.job, Due(due_run.due, due_run.business_date), result.message
     )
     event = run_events_and_pending_notices.event_with_previous_if_readable(loaded, event, due_run.due)
-    return result.model_copy(update={"problems": notify_of_event_and_pending(loaded, event, clock)})
+    return result.model_copy(update={"problems": send_event_and_pending_notices(loaded, event, clock)})
 
 
 def _run_job(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
     with session_shared_by_runs.open_session(loaded, clock, attempt=RunRequest(due_run, waits=True)) as session:
         state = session.state
         if due_run.job in state.run_read_only(lambda tx: tx.scheduled_runs.paused_jobs()):
-            return CallResult(outcome="paused", jobs=state.run_transaction(lambda tx: _job_facts(tx, loaded)))
+            return CallResult(outcome="paused", jobs=state.run_transaction(lambda tx: _read_job_facts(tx, loaded)))
         compare_clock_or_raise(loaded.platform, clock, loaded.access_test_resources[0])
         problems = tuple(
-            run_events_and_pending_notices.notify_of_killed_run(
-                loaded, notification_sender_of_project(loaded, clock), clock, due_run.job
+            run_events_and_pending_notices.send_notices_of_killed_runs(
+                loaded, event_sender_of_project(loaded, clock), clock, due_run.job
             )
         )
         timings = Timings(clock)
@@ -275,8 +279,8 @@ def _run_job(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
             trace(timings)
         if report is None:
             now = clock.now()
-            pending = state.run_read_only(lambda tx: _pending_notices(tx, loaded, now))
-            jobs = state.run_transaction(lambda tx: _job_facts(tx, loaded))
+            pending = state.run_read_only(lambda tx: _pending_fleet_notice_events(tx, loaded, now))
+            jobs = state.run_transaction(lambda tx: _read_job_facts(tx, loaded))
             return CallResult(outcome="ended_before", jobs=jobs, problems=problems, pending_notices=pending)
         event = run_events_and_pending_notices.run_ended_event(
             due_run.job, Due(due_run.due, due_run.business_date), report
@@ -284,26 +288,32 @@ def _run_job(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
         event = state.run_read_only(
             lambda tx: run_events_and_pending_notices.event_with_previous_run(tx, event, due_run.due)
         )
-        if not kinds_of_event(event):  # nobody is to be told of it
+        if not notification_kinds_of_event(event):  # nobody is to be told of it
             state.run_transaction(
                 lambda tx: run_events_and_pending_notices.store_notice_status(tx, "fleet", event, delivered=True)
             )
     if not _INTERRUPT.is_set():
-        problems = (*problems, *notify_of_event_and_pending(loaded, event, clock))
+        problems = (*problems, *send_event_and_pending_notices(loaded, event, clock))
     apply_retention_until_done(loaded, clock, _INTERRUPT)
     with loaded.read_state() as tx:
-        jobs, pending = _job_facts(tx, loaded), _pending_notices(tx, loaded, clock.now(), but=event.run_id)
+        jobs, pending = (
+            _read_job_facts(tx, loaded),
+            _pending_fleet_notice_events(tx, loaded, clock.now(), but=event.run_id),
+        )
     return CallResult(
         outcome="ended", run=_run_facts(report, event), jobs=jobs, problems=problems, pending_notices=pending
     )
 
 
-def _pending_notices(
+def _pending_fleet_notice_events(
     tx: Transaction, loaded: Project, now: datetime, *, but: int | None = None
 ) -> tuple[ScheduledRunEnded, ...]:
     """Return the ended runs, without *but*, of which the recipients of the fleet may not know."""
     found = [each for each in tx.scheduled_runs.pending_notices("fleet") if each.run_id != but]
-    events = (run_events_and_pending_notices.event_of_run(tx, loaded, each, now) for each in found[:MOST_PENDING])
+    events = (
+        run_events_and_pending_notices.event_of_ended_run_or_none(tx, loaded, each, now)
+        for each in found[:MOST_PENDING_NOTICES]
+    )
     return tuple(event for event in events if event is not None)
 
 
@@ -318,7 +328,7 @@ def _run_facts(report: Report, event: ScheduledRunEnded) -> RunFacts:
     )
 
 
-def _job_facts(tx: Transaction, loaded: Project) -> tuple[JobFacts, ...]:
+def _read_job_facts(tx: Transaction, loaded: Project) -> tuple[JobFacts, ...]:
     paused, now = tx.scheduled_runs.paused_jobs(), SystemClock().now()
     pending = [*tx.scheduled_runs.pending_notices("own"), *tx.scheduled_runs.pending_notices("fleet")]
     jobs, successes = {each.job for each in pending}, tx.scheduled_runs.last_success_by_job()

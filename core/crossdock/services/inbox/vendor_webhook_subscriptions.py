@@ -14,7 +14,7 @@ from crossdock.connector import Context
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError
 from crossdock.reading.sources.run_context import SourceContext, create_run_folder
 from crossdock.runs.imported_file_log import NoIntake
-from crossdock.services.inbox.webhook_receiver_and_writer import PATH
+from crossdock.services.inbox.webhook_receiver_and_writer import WEBHOOK_PATH_PREFIX
 from crossdock.services.inbox.webhook_verification_and_parsing import WEBHOOKS_EXAMPLE
 from crossdock.values.author_code_errors import convert_author_errors
 from crossdock.values.clock import Clock
@@ -27,27 +27,29 @@ class RegistrationResult(Struct):
     refused: dict[str, CrossdockError] = field(default_factory=dict)
 
 
-class Subscriptions:
+class VendorSubscriptions:
     """The subscriptions of one connection. *address* receives its webhooks; it is empty if the config has none."""
 
     def __init__(self, api: SubscriptionApi[Any], webhooks: Webhooks[Any], context: Context[Any], address: str) -> None:
         self._api, self._webhooks, self._context, self._address = api, webhooks, context, address
 
     def subscriptions_at_vendor(self) -> Iterator[Subscription]:
-        with self._guard_author_call("listed"):
+        with self._convert_errors_of_author_method("listed"):
             for subscription in self._api.listed(self._context):
-                yield _check_is_subscription(subscription)
+                yield _subscription_or_raise_type_error(subscription)
 
-    def _guard_author_call(self, method: str) -> AbstractContextManager[None]:
+    def _convert_errors_of_author_method(self, method: str) -> AbstractContextManager[None]:
         return convert_author_errors(method, self._context.connection, code=self._api, settings=self._context.settings)
 
     def register(self) -> RegistrationResult:
         """Subscribe to each topic of the connection. An existing subscription is kept: see `SubscriptionApi.create`."""
-        address, result = self._require_webhook_address(), RegistrationResult()
+        address, result = self._webhook_address_or_raise(), RegistrationResult()
         for topic in self._webhooks.topics:
             try:
-                with self._guard_author_call("create"):
-                    result.subscriptions.append(_check_is_subscription(self._api.create(self._context, topic, address)))
+                with self._convert_errors_of_author_method("create"):
+                    result.subscriptions.append(
+                        _subscription_or_raise_type_error(self._api.create(self._context, topic, address))
+                    )
             except CrossdockError as error:
                 result.refused[topic] = error
                 if isinstance(error, UnauthorizedError):
@@ -56,14 +58,14 @@ class Subscriptions:
 
     def remove_own_subscriptions(self) -> Iterator[Subscription]:
         """End the subscriptions to the address, and yield them."""
-        address = self._require_webhook_address()
+        address = self._webhook_address_or_raise()
         for subscription in list(self.subscriptions_at_vendor()):
             if subscription.address == address:
-                with self._guard_author_call("remove"):
+                with self._convert_errors_of_author_method("remove"):
                     self._api.remove(self._context, subscription)
                 yield subscription
 
-    def _require_webhook_address(self) -> str:
+    def _webhook_address_or_raise(self) -> str:
         if not self._address:
             hint = "add listen: {public_url: https://...}, the address that the vendor reaches"
             raise ConfigError(
@@ -72,33 +74,33 @@ class Subscriptions:
         return self._address
 
 
-def _check_is_subscription(subscription: object) -> Subscription:
+def _subscription_or_raise_type_error(subscription: object) -> Subscription:
     if not isinstance(subscription, Subscription):
         raise TypeError(f"a subscription is a {type(subscription).__name__} instead of a Subscription")
     return subscription
 
 
 @contextmanager
-def open_subscriptions_of_connection(project: Project, name: str, clock: Clock) -> Iterator[Subscriptions]:
-    connection = _connection_named(project, name)
+def open_subscriptions_of_connection(project: Project, name: str, clock: Clock) -> Iterator[VendorSubscriptions]:
+    connection = _connection_named_or_raise(project, name)
     webhooks, where = connection.webhooks, f"{project.path}: connections.{name}"
     if webhooks is None:
         hint = f"add webhooks: to it, such as {WEBHOOKS_EXAMPLE}"
         raise ConfigError("the connection receives no webhooks", where=where, hint=hint, code="webhooks_not_configured")
     if webhooks.subscriptions is None:
-        hint = f"enter the address in the system itself; it ends with {PATH}{name}"
+        hint = f"enter the address in the system itself; it ends with {WEBHOOK_PATH_PREFIX}{name}"
         raise ConfigError(
             "its system has no API for subscriptions", where=where, hint=hint, code="webhooks_not_configured"
         )
-    address = f"{project.listen.public_url.rstrip('/')}{PATH}{name}" if project.listen else ""
+    address = f"{project.listen.public_url.rstrip('/')}{WEBHOOK_PATH_PREFIX}{name}" if project.listen else ""
     with ExitStack() as stack:
         work = create_run_folder(stack, None)
         run = SourceContext(clock, SilentProgress(), NoIntake(), work, work, work)
         stack.enter_context(run.at_end)
-        yield Subscriptions(webhooks.subscriptions, webhooks, connection.context(run), address)
+        yield VendorSubscriptions(webhooks.subscriptions, webhooks, connection.context(run), address)
 
 
-def _connection_named(project: Project, name: str) -> Connection:
+def _connection_named_or_raise(project: Project, name: str) -> Connection:
     found = {connection.name: connection for connection in project.connections}
     if name not in found:
         known = ", ".join(found)

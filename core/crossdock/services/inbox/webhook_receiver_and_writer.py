@@ -40,9 +40,9 @@ from crossdock.values.serving import (
 )
 from crossdock.webhooks import WebhookError
 
-TOGETHER = 500  # webhooks in one transaction
-TOGETHER_BYTES = 8 << 20  # of their records, besides the last one's
-KEPT = timedelta(days=14)  # longer than any sender sends copies
+STORED_TOGETHER = 500  # webhooks in one transaction
+STORED_TOGETHER_BYTES = 8 << 20  # of their records, besides the last one's
+WEBHOOKS_KEPT = timedelta(days=14)  # longer than any sender sends copies
 FORGET_EVERY_S = 600.0
 QUEUED = 2_000  # further webhooks are refused, so that their senders try again
 QUEUED_BYTES = 64 << 20  # of their records, besides the last one's
@@ -74,7 +74,7 @@ class WebhookWriter:
         self._is_outdated = False  # the open state
         self._failing: dict[str, str] = {}  # what failed when it was last tried, with its error
         self._forgot_at: float | None = None
-        self._thread = threading.Thread(target=self._run, name="webhooks", daemon=True)
+        self._thread = threading.Thread(target=self._store_batches_until_closed, name="webhooks", daemon=True)
         self._thread.start()
 
     def queue_for_storing(self, received: ReceivedWebhook) -> Future[None]:
@@ -107,13 +107,13 @@ class WebhookWriter:
         self._queue.put(None)
         self._thread.join()
 
-    def _run(self) -> None:
+    def _store_batches_until_closed(self) -> None:
         goes_on = True
         while goes_on:
             together, goes_on = self._next_batch()
             if together:
                 self._store_and_answer(together)
-        self._try_and_log("the state is not closed", self._close_state)
+        self._call_and_log_new_error("the state is not closed", self._close_state)
 
     def _next_batch(self) -> tuple[list[_QueuedWebhook], bool]:
         """Return the waiting webhooks, as many as are stored together; False at the end."""
@@ -121,7 +121,11 @@ class WebhookWriter:
         together = [] if first is None else [first]
         goes_on = first is not None
         with suppress(queue.Empty):
-            while goes_on and len(together) < TOGETHER and sum(each.size for each in together) < TOGETHER_BYTES:
+            while (
+                goes_on
+                and len(together) < STORED_TOGETHER
+                and sum(each.size for each in together) < STORED_TOGETHER_BYTES
+            ):
                 item = self._queue.get_nowait()
                 goes_on = item is not None
                 together += [item] if item is not None else []
@@ -133,7 +137,9 @@ class WebhookWriter:
         received = [each.received for each in together if each.received is not None]
         if not received:
             return
-        error = self._try_and_log("webhooks are not stored", lambda: self._write(received))
+        error = self._call_and_log_new_error(
+            "webhooks are not stored", lambda: self._store_in_one_transaction(received)
+        )
         for each in together:
             if error is None:
                 each.stored.set_result(None)
@@ -142,10 +148,12 @@ class WebhookWriter:
         if error is not None:
             return
         if streams := {record.stream for each in received for record in each.records}:
-            self._try_and_log("records of webhooks are delivered late", lambda: self._on_stored_records(streams))
-        self._try_and_log("old webhooks are not removed", self._remove_old_webhooks)
+            self._call_and_log_new_error(
+                "records of webhooks are delivered late", lambda: self._on_stored_records(streams)
+            )
+        self._call_and_log_new_error("old webhooks are not removed", self._remove_old_webhooks)
 
-    def _try_and_log(self, failure_text: str, work: Callable[[], None]) -> CrossdockError | None:
+    def _call_and_log_new_error(self, failure_text: str, work: Callable[[], None]) -> CrossdockError | None:
         """Do *work* and return its error, which is logged if it is new: no defect may end the thread."""
         try:
             work()
@@ -158,7 +166,7 @@ class WebhookWriter:
         self._failing.pop(failure_text, None)
         return None
 
-    def _write(self, received: list[ReceivedWebhook]) -> None:
+    def _store_in_one_transaction(self, received: list[ReceivedWebhook]) -> None:
         at = self._clock.now()
         hashes = key_hashes([record.key for each in received for record in each.records])
         self._open_state().run_transaction(lambda tx: tx.inbox.receive(received, hashes, at=at))
@@ -168,7 +176,7 @@ class WebhookWriter:
         now = self._clock.monotonic()
         if self._forgot_at is None or now - self._forgot_at >= FORGET_EVERY_S:
             self._forgot_at = now  # also if it fails: to try after each webhook would delay the next ones
-            before = self._clock.now() - KEPT
+            before = self._clock.now() - WEBHOOKS_KEPT
             if self._open_state().run_transaction(lambda tx: tx.inbox.remove_old_webhooks(before)) >= REMOVED_AT_ONCE:
                 self._forgot_at = None
 
@@ -186,7 +194,7 @@ class WebhookWriter:
             state.close()
 
 
-PATH = "/webhooks/"
+WEBHOOK_PATH_PREFIX = "/webhooks/"
 STORED_WITHIN_S = 4.0  # Shopify waits for 5 s: shopify.dev/docs/apps/build/webhooks/subscribe/https
 RETRY_AFTER_S = 5
 BODIES_AT_MOST = 64 << 20  # bytes of all bodies that are being read, not counting small ones
@@ -194,20 +202,22 @@ READ_AT_MOST = 64 << 20  # bytes of a body that is too large
 _CLIENTS = ConnectionLimits(header_s=10.0, body_s=10.0, answer_s=10.0, connections=512)
 _LIMITS = ServerLimits(clients=_CLIENTS, accepted_at_once=1024, queued=1024, stops_within_s=5)
 
-_HINTS = {
+_HINTS_BY_ERRNO = {
     errno.EADDRINUSE: "stop the process that listens there, or use another port",
     errno.EACCES: "use a port from 1024 on, behind a proxy",
 }
 
-Refused = Callable[[str, str], None]
+OnRefusedWebhook = Callable[[str, str], None]
 """Called with the connection and the reason code of each refused webhook."""
 
 
-class Receiver:
-    def __init__(self, endpoints: Mapping[str, WebhookEndpoint], writer: WebhookWriter, refused: Refused) -> None:
+class WebhookReceiver:
+    def __init__(
+        self, endpoints: Mapping[str, WebhookEndpoint], writer: WebhookWriter, refused: OnRefusedWebhook
+    ) -> None:
         self._endpoints, self._writer, self._refused = endpoints, writer, refused
         self._bodies = BodyBudget(BODIES_AT_MOST)
-        self.app = Starlette(routes=[Route(f"{PATH}{{connection}}", self._receive, methods=["POST"])])
+        self.app = Starlette(routes=[Route(f"{WEBHOOK_PATH_PREFIX}{{connection}}", self._receive, methods=["POST"])])
         self.app.router.redirect_slashes = False
 
     def replace_endpoints_and_state(
@@ -228,7 +238,8 @@ class Receiver:
         try:
             with self._bodies.hold_body() as held:  # no variable keeps the body while its records are being stored
                 received = endpoint.verify_and_read(
-                    await _read_body(request, endpoint.max_body_bytes, held), request.scope["headers"]
+                    await _read_body_or_raise_if_too_large(request, endpoint.max_body_bytes, held),
+                    request.scope["headers"],
                 )
         except WebhookError as error:
             self._refused(name, error.reason)
@@ -254,7 +265,7 @@ class Receiver:
         return Response()
 
 
-async def _read_body(request: Request, most: int, held: HeldBody) -> bytes:
+async def _read_body_or_raise_if_too_large(request: Request, most: int, held: HeldBody) -> bytes:
     """Read the body, or raise WebhookError if it is larger than *most* bytes.
 
     Up to `READ_AT_MOST` bytes of it are read and dropped: a sender whose connection is closed while it sends may not
@@ -273,7 +284,7 @@ async def _read_body(request: Request, most: int, held: HeldBody) -> bytes:
     return b"".join(parts)
 
 
-class RefusedCounts:
+class RefusedWebhookCounts:
     """Counts refused webhooks by connection and reason, because a forger must not fill the log. Thread-safe."""
 
     def __init__(self) -> None:
@@ -292,9 +303,9 @@ class RefusedCounts:
 
 
 @contextmanager
-def serve(receiver: Receiver, host: str, port: int) -> Iterator[str]:
+def serve_webhook_receiver_in_thread(receiver: WebhookReceiver, host: str, port: int) -> Iterator[str]:
     def refused(error: OSError) -> ConfigError:
-        hint = _HINTS.get(error.errno or 0, "name an address of this machine, such as 127.0.0.1 or 0.0.0.0")
+        hint = _HINTS_BY_ERRNO.get(error.errno or 0, "name an address of this machine, such as 127.0.0.1 or 0.0.0.0")
         reason = (error.strerror or type(error).__name__).partition(" (while ")[0]  # which repeats the address
         return ConfigError(f"cannot listen: {reason}", where=f"{host}:{port}", hint=hint, code="port_unavailable")
 

@@ -30,7 +30,7 @@ from crossdock.state.tables.webhooks_and_records_to_fetch import LONGEST_PAUSE
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 
-JOB = "listen"
+LISTEN_JOB_NAME = "listen"
 """The name of its runs among those of jobs begins with it."""
 WORKS_AT_ONCE = 32  # threads
 TOGETHER = 100  # records fetched in one part; records that arrive meanwhile wait for its end
@@ -45,7 +45,7 @@ LONGEST_UNTRIED = timedelta(seconds=30)  # for a record that failed only togethe
 _DOUBLED = 12  # at most
 
 
-class Partners(NamedTuple):
+class ConnectionAndTarget(NamedTuple):
     """The two systems that records go between. Both are empty for records of streams that the config does not have."""
 
     connection: str = ""
@@ -56,17 +56,18 @@ class Partners(NamedTuple):
 
     @property
     def listen_job_name(self) -> str:
-        return f"{JOB} {self}".strip()
+        return f"{LISTEN_JOB_NAME} {self}".strip()
 
 
-def connection_and_target_by_stream(project: Project) -> dict[str, Partners]:
+def connection_and_target_by_stream(project: Project) -> dict[str, ConnectionAndTarget]:
     scopes = project.scope_by_stream
     return {
-        name: Partners(name.partition(".")[0], scopes[name].target) for name in sorted(project.streams_fetching_by_key)
+        name: ConnectionAndTarget(name.partition(".")[0], scopes[name].target)
+        for name in sorted(project.streams_fetching_by_key)
     }
 
 
-class WorkResult(Struct, frozen=True):
+class InboxWorkResult(Struct, frozen=True):
     """The result of one work. *requests* went to targets, and *throttled* of them were answered 429."""
 
     fetched: int = 0
@@ -75,10 +76,12 @@ class WorkResult(Struct, frozen=True):
     throttled: int = 0
 
 
-class _Work:
+class _InboxWork:
     """One work in progress. *is_reported* is set once its present part was reported as slow."""
 
-    def __init__(self, partners: Partners, streams: Collection[str], interrupt: threading.Event, now: float) -> None:
+    def __init__(
+        self, partners: ConnectionAndTarget, streams: Collection[str], interrupt: threading.Event, now: float
+    ) -> None:
         self.partners, self.streams = partners, streams
         self.ending, self.news = RunInterrupt(interrupt), threading.Event()
         self.begin_part(now)
@@ -104,23 +107,23 @@ class InboxWorker:
         clock: Clock,
         progress: Callable[[], Progress],
         interrupt: threading.Event,
-        on_end: Callable[[Partners, WorkResult], None],
+        on_end: Callable[[ConnectionAndTarget, InboxWorkResult], None],
         look: Callable[[], None] = lambda: None,
     ) -> None:
         self._clock, self._progress, self._interrupt, self._on_end = clock, progress, interrupt, on_end
         self._look = look
         self._changed = threading.Condition()  # of what follows
-        self._works: list[_Work] = []
+        self._works: list[_InboxWork] = []
         self._ready = 0  # works that wait for the others to end with them
         self._break_at = 0.0
         self._break_missed_at: float | None = None  # when a work did not come to the last break
         self._is_break = False
 
-    def due_streams_by_partners(self, project: Project, tx: Transaction) -> dict[Partners, Collection[str]]:
+    def due_streams_by_partners(self, project: Project, tx: Transaction) -> dict[ConnectionAndTarget, Collection[str]]:
         """Return the streams of each work to start now, longest due first. Partners that have a work are left out."""
-        known, found = connection_and_target_by_stream(project), dict[Partners, set[str]]()
+        known, found = connection_and_target_by_stream(project), dict[ConnectionAndTarget, set[str]]()
         for stream in tx.inbox.due_streams(self._clock.now()):
-            found.setdefault(known.get(stream, Partners()), set()).add(stream)
+            found.setdefault(known.get(stream, ConnectionAndTarget()), set()).add(stream)
         for stream, partners in known.items():
             if partners in found:
                 found[partners].add(stream)
@@ -148,7 +151,7 @@ class InboxWorker:
             for work in self._works:
                 work.request_end()
 
-    def list_and_mark_slow_partners(self) -> list[tuple[Partners, float, bool]]:
+    def list_and_mark_slow_partners(self) -> list[tuple[ConnectionAndTarget, float, bool]]:
         """Return the partners whose records take longer than `SLOW_S`, how many seconds, and whether that is new."""
         now = self._clock.monotonic()
         with self._changed:
@@ -158,7 +161,7 @@ class InboxWorker:
                 work.is_reported = True
         return slow
 
-    def deliver_until_idle(self, session: Session, partners: Partners, streams: Collection[str]) -> None:
+    def deliver_until_idle(self, session: Session, partners: ConnectionAndTarget, streams: Collection[str]) -> None:
         """Deliver records of *streams* until there were none for `IDLE_S`, for about `WORKS_S`, or until
         `end_work_soon`.
         """
@@ -166,21 +169,21 @@ class InboxWorker:
             self._deliver_in_run(session, work)
 
     @contextmanager
-    def _registering_work(self, partners: Partners, streams: Collection[str]) -> Iterator[_Work]:
+    def _registering_work(self, partners: ConnectionAndTarget, streams: Collection[str]) -> Iterator[_InboxWork]:
         with self._changed:
             now = self._clock.monotonic()
             if not self._works:
                 self._break_at, self._break_missed_at, self._is_break = now + WORKS_S, None, False
-            work = _Work(partners, streams, self._interrupt, now)
+            work = _InboxWork(partners, streams, self._interrupt, now)
             self._works.append(work)
         try:
             yield work
         finally:
             with self._changed:
                 self._works.remove(work)
-                self._begin_break_once_all_ready()
+                self._end_all_works_if_all_are_ready()
 
-    def _deliver_in_run(self, session: Session, work: _Work) -> None:
+    def _deliver_in_run(self, session: Session, work: _InboxWork) -> None:
         known = connection_and_target_by_stream(session.project)
         others = {each for each in known.values() if each.target == work.partners.target}
         attempt = RunRequest(job=work.partners.listen_job_name, continues=True, shared_by=max(1, len(others)))
@@ -189,7 +192,7 @@ class InboxWorker:
             run.report.messages.forget_errors()  # of earlier work; what still fails is found again
             part, before = _InboxDelivery(session, run, self._clock, work), replace(run.report.counters)
             idle_since = self._clock.monotonic()
-            while not work.ending.is_set() and not self._join_common_break_if_due(work):
+            while not work.ending.is_set() and not self._wait_for_common_end_if_due(work):
                 work.news.clear()
                 if (elsewhere := part.deliver_due_and_list_affected_streams()) is not None:
                     self.wake_works_on_streams(elsewhere)
@@ -202,11 +205,11 @@ class InboxWorker:
             part.report_withheld_removals()
         sent = run.report.counters
         requests, throttled = sent.requests - before.requests, sent.throttled - before.throttled
-        self._on_end(work.partners, WorkResult(part.fetched, part.failed, requests, throttled))
+        self._on_end(work.partners, InboxWorkResult(part.fetched, part.failed, requests, throttled))
 
     # ---- breaks: a moment in which nothing works
 
-    def _join_common_break_if_due(self, work: _Work) -> bool:
+    def _wait_for_common_end_if_due(self, work: _InboxWork) -> bool:
         """Return whether *work* ends now with all others, because they have worked for `WORKS_S`. Called between parts.
 
         Works wait for each other, but not for one whose part takes long. It asks for another break after that part.
@@ -216,13 +219,13 @@ class InboxWorker:
             if self._break_missed_at is not None and work.began < self._break_missed_at:
                 self._break_at, self._break_missed_at = now, None
             if now >= self._break_at and not self._is_break:
-                self._await_readiness_of_all_works()
+                self._wait_until_all_works_are_ready()
             work.begin_part(self._clock.monotonic())
             return self._is_break
 
-    def _await_readiness_of_all_works(self) -> None:
+    def _wait_until_all_works_are_ready(self) -> None:
         self._ready += 1
-        self._begin_break_once_all_ready()
+        self._end_all_works_if_all_are_ready()
         for each in self._works:
             each.news.set()  # an idle one comes at once
         self._changed.wait_for(lambda: self._is_break, BREAK_S)
@@ -231,14 +234,14 @@ class InboxWorker:
         if not self._is_break and now >= self._break_at:  # the first of those that have waited
             self._break_at, self._break_missed_at = now + WORKS_S, now
 
-    def _begin_break_once_all_ready(self) -> None:
+    def _end_all_works_if_all_are_ready(self) -> None:
         if self._ready == len(self._works) > 0:
             self._is_break = True
             self._changed.notify_all()
 
 
 class _InboxDelivery:
-    def __init__(self, session: Session, run: ActiveRun, clock: Clock, work: _Work) -> None:
+    def __init__(self, session: Session, run: ActiveRun, clock: Clock, work: _InboxWork) -> None:
         self._state, self._run, self._clock = session.state, run, clock
         self._streams, self._interrupt = work.streams, work.ending
         self._named = NamedRecordDelivery(session, run)

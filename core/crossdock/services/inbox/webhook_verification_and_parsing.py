@@ -51,16 +51,16 @@ class WebhookEndpoint:
         records: tuple[StreamAndKey, ...] = ()
         problem: str | None = None
         try:
-            webhook = self._parse(body, fields, topic)
+            webhook = self._parse_json_and_topic(body, fields, topic)
             topic = webhook.topic
-            records = self._named_records(webhook)
+            records = self._records_named_by_webhook(webhook)
         except RecordError as error:
             problem = f"{error.pointer}: {error.message}" if error.pointer else error.message
         except CrossdockError as error:  # an author may raise any of them on purpose
             problem = error.message
         shown = None if problem is None else printable(problem)[:_MAX_PROBLEM]
         name, topic = self._connection.name, printable(topic)[:_MAX_TOPIC]
-        return ReceivedWebhook(name, _delivery_key(delivery, topic), topic, shown, records)
+        return ReceivedWebhook(name, _deduplication_key(delivery, topic), topic, shown, records)
 
     def _verifier_for_signature_header(self, headers: RawHeaders) -> WebhookVerifier:
         """Return the verifier whose signature header is present, or else the first: its error says what is missing."""
@@ -68,7 +68,7 @@ class WebhookEndpoint:
         given = (each for each in self._verifiers if each.scheme.signature_header.lower() in names)
         return next(given, self._verifiers[0])
 
-    def _parse(self, body: bytes, fields: Mapping[str, str], topic: str) -> Webhook:
+    def _parse_json_and_topic(self, body: bytes, fields: Mapping[str, str], topic: str) -> Webhook:
         try:
             webhook = Webhook(topic, fields, exact_json.loads(body))
         except (ValueError, RecursionError):
@@ -77,7 +77,7 @@ class WebhookEndpoint:
             return webhook
         return Webhook(webhook.at(self._webhooks.topic_member, str), fields, webhook.body)
 
-    def _named_records(self, webhook: Webhook) -> tuple[StreamAndKey, ...]:
+    def _records_named_by_webhook(self, webhook: Webhook) -> tuple[StreamAndKey, ...]:
         found: dict[StreamAndKey, None] = {}
         for number, hint in enumerate(checked_webhook_hints(self._connection, self._webhooks, webhook), 1):
             if number > MOST_HINTS:
@@ -98,7 +98,7 @@ def endpoints_by_connection(connections: Iterable[Connection], clock: Clock) -> 
     return {each.name: WebhookEndpoint(each, webhooks, clock) for each, webhooks in declared if webhooks is not None}
 
 
-def _delivery_key(delivery: Delivery, topic: str) -> str:
+def _deduplication_key(delivery: Delivery, topic: str) -> str:
     """Return a key that is the same for each copy of a webhook.
 
     An unsigned id, which anyone could change, counts together with the signed content and the topic. Without an id,
@@ -106,8 +106,8 @@ def _delivery_key(delivery: Delivery, topic: str) -> str:
     """
     if delivery.id is None:
         return uuid4().hex
-    return delivery.id if delivery.key == delivery.id else _hash(delivery.id, delivery.key, topic)
+    return delivery.id if delivery.key == delivery.id else _hash_of_texts(delivery.id, delivery.key, topic)
 
 
-def _hash(*parts: str) -> str:
+def _hash_of_texts(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -35,7 +35,7 @@ from crossdock.services.notifications.run_events_and_messages import (
     Message,
     compose_message,
     compose_message_of_several_events,
-    kinds_of_event,
+    notification_kinds_of_event,
 )
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
@@ -45,7 +45,7 @@ from crossdock.values.web_address_checks import check_https_or_loopback_address
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-_TEMPORARY = {408, 425, 429}
+_TEMPORARY_HTTP_STATUSES = {408, 425, 429}
 _KEY_HINT = "write whsec_ and the base64 of 24 to 64 random bytes: openssl rand -base64 32"
 
 
@@ -65,7 +65,7 @@ class WebhookChannel:
         timestamp = str(int(at.timestamp()))
         headers = {"content-type": "application/json", "webhook-id": message.id, "webhook-timestamp": timestamp}
         if key is not None:
-            headers["webhook-signature"] = signature(key, message.id, timestamp, body)
+            headers["webhook-signature"] = webhook_signature_header(key, message.id, timestamp, body)
         origin = f"{address.scheme}://{address.netloc}"
         path = (address.path or "/") + (f"?{address.query}" if address.query else "")
         limits: dict[str, Any] = {"connect_timeout_s": within_s, "total_timeout_s": within_s}
@@ -73,11 +73,11 @@ class WebhookChannel:
         with closing(client):
             answer = client.send("POST", path, body=body)
         status = answer.status
-        if status >= 500 or status in _TEMPORARY:
+        if status >= 500 or status in _TEMPORARY_HTTP_STATUSES:
             raise UnavailableError(f"responded with {status}", code="notification_failed")
         if not 200 <= status < 300:
             raise RemoteError(f"responded with {status}", code="notification_failed")
-        if (place := _place_of_error(answer)) is not None:
+        if (place := _error_place_in_successful_answer(answer)) is not None:
             raise RemoteError(f"responded with {status}, and an error in {place}", code="notification_failed")
 
     def _address(self) -> str:
@@ -102,7 +102,7 @@ class WebhookChannel:
         return key
 
 
-def _place_of_error(answer: Answer) -> str | None:
+def _error_place_in_successful_answer(answer: Answer) -> str | None:
     """Return the member of an answer of success that reports an error, as those of DingTalk do, or None.
 
     Objects in it may be the message, which a receiver gives back.
@@ -115,7 +115,7 @@ def _place_of_error(answer: Answer) -> str | None:
     return collect_signs_beside_empty_list(ApiAnswer("", own), None, ()).place_of_error
 
 
-def signature(key: bytes, message_id: str, timestamp: str, body: bytes) -> str:
+def webhook_signature_header(key: bytes, message_id: str, timestamp: str, body: bytes) -> str:
     """Return the ``webhook-signature`` of a message: HMAC-SHA256 over id, timestamp and body."""
     signed = b".".join((message_id.encode(), timestamp.encode(), body))
     return f"v1,{base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()}"
@@ -148,7 +148,10 @@ class MailChannel:
             RemoteError: Another permanent failure, also if only some recipients were accepted for now.
         """
         email, password = self._email, self._password()
-        with _translated_errors(), closing(_BoundedSmtp(email, self._tls or tls_context(), within_s)) as smtp:
+        with (
+            _smtp_errors_as_crossdock_errors(),
+            closing(_BoundedSmtp(email, self._tls or tls_context(), within_s)) as smtp,
+        ):
             smtp.open()
             if email.user is not None and password is not None:
                 smtp.login(email.user, password)
@@ -247,7 +250,7 @@ class _LimitedReplies(io.RawIOBase):
 
 
 @contextmanager
-def _translated_errors() -> Iterator[None]:
+def _smtp_errors_as_crossdock_errors() -> Iterator[None]:
     """Raise errors of crossdock with the server's reply codes. Its texts may contain addresses."""
     try:
         yield
@@ -283,15 +286,15 @@ def _reply_codes(refused: Mapping[str, Any]) -> str:
 Channel = WebhookChannel | MailChannel
 
 
-class ProblemOfSomeRecipients(str):
+class RefusedRecipientsSentence(str):
     """A sentence about recipients that a channel refuses for good. The others have the message, and get it once."""
 
     __slots__ = ()
 
 
-def are_people_told(problems: Iterable[str]) -> bool:
+def have_all_channels_accepted(problems: Iterable[str]) -> bool:
     """Return whether each channel has accepted the message, given the *problems* of sending it."""
-    return all(isinstance(each, ProblemOfSomeRecipients) for each in problems)
+    return all(isinstance(each, RefusedRecipientsSentence) for each in problems)
 
 
 ATTEMPT_S = 10.0
@@ -321,11 +324,11 @@ class Notifier:
 
         Return a sentence for each channel that failed.
         """
-        selected = kinds_of_event(event) & self._when
+        selected = notification_kinds_of_event(event) & self._when
         return self._send_on_all_channels(compose_message(event, selected, self._clock.now())) if selected else []
 
     def is_event_selected(self, event: Event) -> bool:
-        return bool(kinds_of_event(event) & self._when)
+        return bool(notification_kinds_of_event(event) & self._when)
 
     def notify_of_several_events(self, events: Sequence[tuple[str, Event]], tenants: int) -> list[str]:
         """Send one message about at least one selected event, each with its tenant. The rest is as in `notify`."""
@@ -353,7 +356,7 @@ class Notifier:
             failures[name] = add_code_to_first_line(f"{name} cannot be used: {error.message}", error.code)
         except RecipientsRefusedError as error:
             text = add_code_to_first_line(f"{name} {error.message}", "notification_failed")
-            failures[name] = ProblemOfSomeRecipients(text)
+            failures[name] = RefusedRecipientsSentence(text)
         except CrossdockError as error:
             failures[name] = add_code_to_first_line(f"{name} {error.message}", "notification_failed")
         except Exception as error:  # noqa: BLE001  a defect here must not fail the run; its text may quote anything

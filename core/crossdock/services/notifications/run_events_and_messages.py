@@ -20,7 +20,7 @@ from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 from crossdock.values.texts_of_numbers_and_times import duration_text, instant_text
 
 Status = Literal["done", "degraded", "incomplete", "failed", "skipped"]
-BY_SEVERITY: tuple[Kind, ...] = ("failed", "late", "degraded", "recovered")
+KINDS_WORST_FIRST: tuple[Kind, ...] = ("failed", "late", "degraded", "recovered")
 
 _ERROR_FACTS = ("stream", "code", "category", "place", "message", "advice")
 _MAX_NAME, _MAX_LINE, _MAX_ERROR_LINES = 40, 300, 4  # a line may begin with a path
@@ -96,7 +96,7 @@ class RunWaiting(Struct, frozen=True):
 Event = ScheduledRunEnded | RunOverdue | RunWaiting
 
 
-def kinds_of_event(event: Event) -> set[Kind]:
+def notification_kinds_of_event(event: Event) -> set[Kind]:
     """Return the kinds of *event*; empty for a run without news and for a skipped run."""
     if isinstance(event, RunOverdue | RunWaiting):
         return {"late"}
@@ -122,7 +122,7 @@ class Message(Struct, frozen=True):
 
 
 def compose_message(event: Event, selected: Collection[Kind], at: datetime) -> Message:
-    ordered = [kind for kind in BY_SEVERITY if kind in selected]
+    ordered = [kind for kind in KINDS_WORST_FIRST if kind in selected]
     job, outcome = _shortened(printable(event.job), _MAX_NAME), _outcome_text(event)
     lines = (f"Job {job} {outcome} for {event.business_date}.", *_detail_lines(event))
     data = _event_document(event, ordered)
@@ -132,18 +132,20 @@ def compose_message(event: Event, selected: Collection[Kind], at: datetime) -> M
 
 def compose_message_of_several_events(events: Sequence[tuple[str, Event]], tenants: int, at: datetime) -> Message:
     """Make one message about several events, each with its tenant. *tenants* is the number of tenants in the fleet."""
-    found = {kind: sum(kind in kinds_of_event(event) for _, event in events) for kind in BY_SEVERITY}
+    found = {kind: sum(kind in notification_kinds_of_event(event) for _, event in events) for kind in KINDS_WORST_FIRST}
     counts = ", ".join(f"{number:,} {kind}" for kind, number in found.items() if number)
     names = {tenant for tenant, _ in events}
     subject = f"{len(names):,} of {tenants:,} tenants: {counts}"
-    ordered = sorted(events, key=lambda each: (_severity(each[1]), each[0], each[1].job))
+    ordered = sorted(events, key=lambda each: (_severity_rank_of_event(each[1]), each[0], each[1].job))
     lines = [f"{subject}.", *(_tenant_event_line(tenant, event) for tenant, event in ordered[:_MAX_GROUP_LINES])]
     if (more := len(ordered) - _MAX_GROUP_LINES) > 0:
         lines.append(f"... and {more:,} more; 'crossdock runs --fleet' lists them")
     listed = [
         {
             "tenant": printable(tenant),
-            **_event_document(event, [kind for kind in BY_SEVERITY if kind in kinds_of_event(event)]),
+            **_event_document(
+                event, [kind for kind in KINDS_WORST_FIRST if kind in notification_kinds_of_event(event)]
+            ),
         }
         for tenant, event in ordered[:_MAX_GROUP]
     ]
@@ -153,8 +155,8 @@ def compose_message_of_several_events(events: Sequence[tuple[str, Event]], tenan
     return Message(f"msg_{uuid4().hex}", subject, tuple(lines), payload)
 
 
-def _severity(event: Event) -> int:
-    return min(BY_SEVERITY.index(kind) for kind in kinds_of_event(event))
+def _severity_rank_of_event(event: Event) -> int:
+    return min(KINDS_WORST_FIRST.index(kind) for kind in notification_kinds_of_event(event))
 
 
 def _tenant_event_line(tenant: str, event: Event) -> str:
@@ -162,7 +164,7 @@ def _tenant_event_line(tenant: str, event: Event) -> str:
     errors = error_texts(event.messages) if isinstance(event, ScheduledRunEnded) else []
     fact = next((text for text in _detail_lines(event) if not text.startswith("Due: ")), "")
     if len(errors) > 1:
-        fact = _shortened("; ".join(_first_lines(text)[0] for text in errors), 2 * _MAX_LINE)
+        fact = _shortened("; ".join(_first_printable_lines(text)[0] for text in errors), 2 * _MAX_LINE)
     return f"{_shortened(printable(tenant), _MAX_NAME)}: {job} {_outcome_text(event)} for {event.business_date}. {fact}"
 
 
@@ -176,7 +178,7 @@ def _outcome_text(event: Event) -> str:
         return "is running late"
     if isinstance(event, RunWaiting):
         return "has not started"
-    outcome = "recovered" if "recovered" in kinds_of_event(event) else _OUTCOMES[event.status]
+    outcome = "recovered" if "recovered" in notification_kinds_of_event(event) else _OUTCOMES[event.status]
     if event.status == "degraded":
         return f"{outcome} with open records"
     return f"{outcome} with warnings" if event.status == "done" and event.warnings else outcome
@@ -226,11 +228,11 @@ def _facts_of_event_kind(event: Event) -> dict[str, Any]:
 
 def _error_lines(event: ScheduledRunEnded) -> list[str]:
     texts = error_texts(event.messages)
-    found = [line for text in texts[:_MAX_ERRORS] for line in _first_lines(text)]
-    return [*found, *_more_line(len(texts) - _MAX_ERRORS, "errors", event)]
+    found = [line for text in texts[:_MAX_ERRORS] for line in _first_printable_lines(text)]
+    return [*found, *_line_about_hidden_messages(len(texts) - _MAX_ERRORS, "errors", event)]
 
 
-def _first_lines(text: str) -> list[str]:
+def _first_printable_lines(text: str) -> list[str]:
     lines = [_shortened_line_keeping_code(printable(line.strip())) for line in text.split("\n") if line.strip()] or [
         _NO_TEXT
     ]
@@ -250,10 +252,10 @@ def _error_facts(message: RunMessage) -> dict[str, Any]:
 
 def _warning_lines(event: ScheduledRunEnded) -> list[str]:
     lines = [_shortened_line_keeping_code(f"Warning: {printable(text)}") for text in event.warnings]
-    return [*lines[:_MAX_ERRORS], *_more_line(len(lines) - _MAX_ERRORS, "warnings", event)]
+    return [*lines[:_MAX_ERRORS], *_line_about_hidden_messages(len(lines) - _MAX_ERRORS, "warnings", event)]
 
 
-def _more_line(number: int, noun: str, event: ScheduledRunEnded) -> list[str]:
+def _line_about_hidden_messages(number: int, noun: str, event: ScheduledRunEnded) -> list[str]:
     return [f"{number:,} more {noun}; 'crossdock show {event.run_id}' lists them"] if number > 0 else []
 
 

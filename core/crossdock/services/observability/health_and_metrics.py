@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
     from prometheus_client.registry import Collector
 
-Part = Literal["config", "state", "clock", "executor", "inbox"]
+ServiceComponent = Literal["config", "state", "clock", "executor", "inbox"]
 STALLED_AFTER_S = 60.0
 _STATUSES: tuple[Status, ...] = ("done", "degraded", "incomplete", "failed", "skipped")
 METRICS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # help and labels by name; names of counters end in _total
@@ -47,7 +47,7 @@ METRICS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # help and labels by nam
     "fleet_runs_waiting": ("Runs that are due and have not been given to the executor.", ()),
     "fleet_leading": ("1 if this scheduler leads the fleet, 0 if it stands by.", ()),
 }
-OF_RUNS = (
+RUN_METRICS = (
     "nights_total",
     "night_seconds",
     "started_timestamp_seconds",
@@ -62,7 +62,7 @@ OF_RUNS = (
 """Metrics of runs, which a fleet has for each tenant with the label ``tenant``."""
 
 
-class _Values:
+class _MetricValues:
     def __init__(self, clock: Clock) -> None:
         self.clock, self.lock = clock, threading.Lock()
         self.by_name: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in METRICS}
@@ -83,7 +83,7 @@ class _Values:
 class RunMetrics:
     """The metrics of all runs, or of those of one tenant. Thread-safe; every call is fast."""
 
-    def __init__(self, values: _Values, *labels: str) -> None:
+    def __init__(self, values: _MetricValues, *labels: str) -> None:
         self._values, self._labels = values, labels
 
     def set_next_due(self, job: str, instant: datetime | None) -> None:
@@ -146,8 +146,8 @@ class Metrics(RunMetrics):
 
     def __init__(self, clock: Clock, *, stalled_after_s: float = STALLED_AFTER_S, of_fleet: bool = False) -> None:
         self._stalled_after_s, self._of_fleet = stalled_after_s, of_fleet
-        self._problems: dict[Part, str | None] = {"config": "not read yet", "state": "not opened yet"}
-        super().__init__(_Values(clock))
+        self._problems: dict[ServiceComponent, str | None] = {"config": "not read yet", "state": "not opened yet"}
+        super().__init__(_MetricValues(clock))
         if not of_fleet:
             self.count_requests(0)
         self.record_heartbeat()
@@ -159,7 +159,7 @@ class Metrics(RunMetrics):
 
     def remove_tenant(self, tenant: str) -> None:
         with self._values.lock:
-            for name in OF_RUNS:
+            for name in RUN_METRICS:
                 values = self._values.by_name[name]
                 for labels in [labels for labels in values if labels[0] == tenant]:
                     del values[labels]
@@ -176,7 +176,7 @@ class Metrics(RunMetrics):
             self._beat = self._values.clock.monotonic()
             self._values.set("heartbeat_timestamp_seconds", self._values.current_epoch_s())
 
-    def report_component_status(self, part: Part, problem: str | None = None) -> None:
+    def report_component_status(self, part: ServiceComponent, problem: str | None = None) -> None:
         """Record whether *part* is usable. *problem* is a sentence without secrets."""
         with self._values.lock:
             self._problems[part] = problem
@@ -231,10 +231,10 @@ class Metrics(RunMetrics):
             shown = (name for name in METRICS if self._of_fleet or not name.startswith("fleet_"))
             for name, (help_text, labels) in ((name, METRICS[name]) for name in shown):
                 kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
-                by_tenant = self._of_fleet and name in OF_RUNS
+                by_tenant = self._of_fleet and name in RUN_METRICS
                 family = kind(f"crossdock_{name}", help_text, labels=("tenant", *labels) if by_tenant else labels)
                 for values, value in self._values.by_name[name].items():
-                    family.add_metric([_encodable(text) for text in values], value)
+                    family.add_metric([_with_surrogates_escaped(text) for text in values], value)
                 families.append(family)
         return families
 
@@ -243,6 +243,6 @@ def _one_line(text: str) -> str:
     return " ".join(printable(line.strip()) for line in text.split("\n"))
 
 
-def _encodable(text: str) -> str:
+def _with_surrogates_escaped(text: str) -> str:
     """Escape lone surrogates, which UTF-8 does not encode."""
     return text.encode("utf-8", "backslashreplace").decode()

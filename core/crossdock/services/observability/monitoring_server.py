@@ -21,7 +21,7 @@ _CLIENTS = ConnectionLimits(header_s=5.0, body_s=5.0, answer_s=5.0, connections=
 _LIMITS = ServerLimits(clients=_CLIENTS, accepted_at_once=8, queued=128, stops_within_s=1)
 
 
-def app(metrics: Metrics) -> Starlette:
+def make_monitoring_app(metrics: Metrics) -> Starlette:
     def checked(check: Callable[[], tuple[bool, str]]) -> Callable[[Request], Awaitable[Response]]:
         async def respond(_: Request) -> Response:
             passed, text = check()
@@ -50,7 +50,7 @@ def _response(body: bytes, status: int, content_type: str) -> Response:
 
 
 @contextmanager
-def serve(
+def serve_monitoring_in_thread(
     metrics: Metrics, host: str = "127.0.0.1", port: int = 0, *, allowed_hosts: Iterable[str] = ()
 ) -> Iterator[str]:
     """Serve the endpoints from a thread and yield the base address. *allowed_hosts* are as in `ServerNames`.
@@ -68,7 +68,7 @@ def serve(
             code="port_unavailable",
         )
 
-    guarded = _refuse_other_hosts(app(metrics), names)
+    guarded = _refuse_other_hosts(make_monitoring_app(metrics), names)
     with serve_in_thread(guarded, _LIMITS, host, port, name="health", address_error=refused) as base_url:
         yield base_url
 

@@ -28,7 +28,7 @@ _LIBRARY.addHandler(logging.NullHandler())
 _LIBRARY.propagate = False  # its messages quote headers and addresses, which may contain secrets
 
 
-class Traces:
+class RunTraceExporter:
     """Sends traces over OTLP (protobuf over HTTP). Warnings name *endpoint*, and may come from another thread."""
 
     def __init__(self, endpoint: str, warn: Callable[[str], None]) -> None:
@@ -37,9 +37,9 @@ class Traces:
         _LIBRARY.addHandler(self._last_status)
         self._provider: TracerProvider | None = None
         try:
-            self._provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
+            self._provider = TracerProvider(resource=_resource_of_service(), shutdown_on_exit=False)
             self._provider.add_span_processor(
-                BatchSpanProcessor(_WatchedExporter(OTLPSpanExporter(), self._warn_undelivered))
+                BatchSpanProcessor(_ExporterReportingFailures(OTLPSpanExporter(), self._warn_undelivered))
             )
         except Exception as error:  # noqa: BLE001  a wrong variable, for example; the text may quote a secret
             self._warn(f"traces are not sent: invalid OpenTelemetry settings ({type(error).__name__})")
@@ -85,7 +85,7 @@ class Traces:
         self._warn(f"traces were not delivered to {self._receiver}" + (f": HTTP {status}" if status else ""))
 
 
-class _WatchedExporter(SpanExporter):
+class _ExporterReportingFailures(SpanExporter):
     def __init__(self, exporter: SpanExporter, failed: Callable[[], None]) -> None:
         self._exporter, self._failed = exporter, failed
 
@@ -118,7 +118,7 @@ class _LoggedHttpStatus(logging.Handler):
         return status
 
 
-def _resource() -> Resource:
+def _resource_of_service() -> Resource:
     own = {"service.name": "crossdock", "service.version": version("crossdock")}
     return Resource.create({**own, **OTELResourceDetector().detect().attributes})
 

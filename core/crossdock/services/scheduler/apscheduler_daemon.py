@@ -30,9 +30,9 @@ from crossdock.services.scheduler.scheduler import CLOCK_SET_S
 
 T = TypeVar("T")
 
-LOOK_S = 30.0  # other schedulers and 'jobs resume' also change what is due
+POLL_S = 30.0  # other schedulers and 'jobs resume' also change what is due
 SIGNAL_S = 1.0  # maximum delay until a signal is handled
-_NOW = DateTrigger(datetime(1970, 1, 1, tzinfo=UTC), UTC)  # due at once, even if the clock is set back
+_DUE_AT_ONCE = DateTrigger(datetime(1970, 1, 1, tzinfo=UTC), UTC)  # due at once, even if the clock is set back
 logging.getLogger("apscheduler").addHandler(logging.NullHandler())  # it warns of merged calls
 
 
@@ -45,7 +45,7 @@ class ScheduledService(Protocol):
 
     @property
     def schedules(self) -> Mapping[str, Schedule]:
-        """The schedules that call `report_ended_and_start_due`, besides `LOOK_S`; a new object after a change."""
+        """The schedules that call `report_ended_and_start_due`, besides `POLL_S`; a new object after a change."""
 
     @property
     def periodic_tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
@@ -58,7 +58,7 @@ class ScheduledService(Protocol):
 
 class Daemon:
     def __init__(self, at_once: int) -> None:
-        self._timer = _Timer(
+        self._timer = _SchedulerToleratingShutdown(
             timezone=UTC,
             executors={
                 "default": ThreadPoolExecutor(1, {"thread_name_prefix": "service"}),
@@ -102,11 +102,11 @@ class Daemon:
                     break
                 call = next_requested_call()
                 if call is not None:
-                    self._add_call(partial(self._call_then_service, call), _NOW, "asked")
+                    self._add_call(partial(self._call_then_service, call), _DUE_AT_ONCE, "asked")
                 # APScheduler computes its waits from the wall clock, but waits by the monotonic clock.
                 if abs(_wall_minus_monotonic_s() - offset_s) > CLOCK_SET_S:
                     offset_s = _wall_minus_monotonic_s()
-                    self._add_call(self._schedule_calls, _NOW, "schedule")
+                    self._add_call(self._schedule_calls, _DUE_AT_ONCE, "schedule")
                 elif has_news or interrupt.is_set():
                     self._call_service_soon()
         finally:
@@ -120,12 +120,12 @@ class Daemon:
         self._timer.remove_all_jobs("default")
         for name, schedule in self._schedules.items():
             self._add_call(self._call_service, ScheduleTrigger(schedule), f"due: {name}")
-        for name, (call, seconds) in {"poll": (self._call_service, LOOK_S), **self._service.periodic_tasks}.items():
+        for name, (call, seconds) in {"poll": (self._call_service, POLL_S), **self._service.periodic_tasks}.items():
             self._add_call(call, IntervalTrigger(seconds=seconds, timezone=UTC), name)
         self._call_service_soon()
 
     def _call_service_soon(self) -> None:
-        self._add_call(self._call_service, _NOW, "wake")
+        self._add_call(self._call_service, _DUE_AT_ONCE, "wake")
 
     def _add_call(self, call: Callable[[], None], trigger: Any, name: str) -> None:
         self._timer.add_job(self._call_and_stop_on_error, trigger, [call], id=name, replace_existing=True)
@@ -155,7 +155,7 @@ class Daemon:
         self._news.set()
 
 
-class _Timer(BackgroundScheduler):  # type: ignore[misc]  # APScheduler has no types
+class _SchedulerToleratingShutdown(BackgroundScheduler):  # type: ignore[misc]  # APScheduler has no types
     """A scheduler that can be shut down while its thread removes a call that it has just made."""
 
     def remove_job(self, job_id: str, jobstore: str | None = None) -> None:
@@ -183,7 +183,7 @@ class _RunExecutor(Executor):
             else:
                 future.set_result(result)
 
-        self._timer.add_job(execute, _NOW, jobstore="runs", executor="runs")
+        self._timer.add_job(execute, _DUE_AT_ONCE, jobstore="runs", executor="runs")
         return future
 
 

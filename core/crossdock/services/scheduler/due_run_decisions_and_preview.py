@@ -23,11 +23,11 @@ from crossdock.state import RunRecord, ScheduledRun, SkippedRun, Transaction
 from crossdock.values.texts_of_numbers_and_times import instant_text
 from crossdock.values.time_zones import first_instant_showing
 
-AHEAD = timedelta(days=366)  # how far the next run is searched
+SEARCHED_AHEAD = timedelta(days=366)  # how far the next run is searched
 DATES_AHEAD = timedelta(days=2)  # a run is due on its business date or on the day after
 
 
-class DueJob(Struct):
+class DueRunsOfJob(Struct):
     """The unfinished runs of one job.
 
     Runs due after *on_time_since* were not missed, even if they had to wait. The next call of `plan_all` takes it.
@@ -51,11 +51,13 @@ class KnownRuns(Protocol):
     def is_in_progress(self, job: str, business_date: date) -> bool: ...
 
 
-class DueJobs:
+class DueRunPlanner:
     def __init__(self, jobs: Mapping[str, JobConfig]) -> None:
         self._jobs = jobs
 
-    def plan_all(self, known: KnownRuns, now: datetime, on_time_since: Mapping[str, datetime]) -> list[DueJob]:
+    def plan_due_runs_of_all_jobs(
+        self, known: KnownRuns, now: datetime, on_time_since: Mapping[str, datetime]
+    ) -> list[DueRunsOfJob]:
         """Plan each job at *now*, in the order of `JobConfig.after`. The plan of a paused job is empty.
 
         Runs due after *on_time_since* were not missed; earlier ones are subject to `catch_up`. The only write to the
@@ -63,11 +65,13 @@ class DueJobs:
         """
         paused = known.paused_jobs()
         return [
-            DueJob(name, now) if name in paused else self._plan_job(known, name, now, on_time_since[name])
+            DueRunsOfJob(name, now) if name in paused else self._plan_job(known, name, now, on_time_since[name])
             for name in jobs_in_order(self._jobs)
         ]
 
-    def run_to_start(self, known: KnownRuns, plan: DueJob, plans: list[DueJob], now: datetime) -> Due | None:
+    def first_run_unless_held_back(
+        self, known: KnownRuns, plan: DueRunsOfJob, plans: list[DueRunsOfJob], now: datetime
+    ) -> Due | None:
         """Return the first run of *plan*, unless a blackout or a job in `after` holds it back."""
         job = self._jobs[plan.job]
         if not plan.starts or first_instant_outside(job.schedule, now) > now:
@@ -84,7 +88,9 @@ class DueJobs:
 
     def next_due_by_job(self, now: datetime) -> dict[str, datetime]:
         """Return when each job is due next. A job that is not due within a year is left out."""
-        found = ((name, next(due_between(job.schedule, now, now + AHEAD), None)) for name, job in self._jobs.items())
+        found = (
+            (name, next(due_between(job.schedule, now, now + SEARCHED_AHEAD), None)) for name, job in self._jobs.items()
+        )
         return {name: one.instant for name, one in found if one is not None}
 
     def due_between(self, now: datetime, until: datetime) -> Iterator[tuple[str, Due]]:
@@ -99,14 +105,14 @@ class DueJobs:
         coming = first_due_per_business_date(self._jobs[job].schedule, now, now + DATES_AHEAD)
         return any(one.business_date == day for one in coming)
 
-    def _plan_job(self, known: KnownRuns, name: str, now: datetime, on_time_since: datetime) -> DueJob:
+    def _plan_job(self, known: KnownRuns, name: str, now: datetime, on_time_since: datetime) -> DueRunsOfJob:
         job = self._jobs[name]
         since, last = known.get_or_register_first_seen(name, now), known.last_finished_run(name)
         after = Due(last.due, last.business_date) if last else since
         asked = list(all_due_after(job.schedule, after, now))
         on_time = [one for one in asked if one.instant > on_time_since]
         wanted = {*on_time, *runs_to_catch_up(job.schedule, asked, now)}
-        plan = DueJob(name, on_time[0].instant - timedelta.resolution if on_time else now)
+        plan = DueRunsOfJob(name, on_time[0].instant - timedelta.resolution if on_time else now)
         for one in asked:
             status: Literal["failed", "skipped"] = "skipped"
             if one not in wanted:
@@ -129,7 +135,7 @@ def _was_due_during_last_run(last: ScheduledRun, one: Due) -> bool:
     )
 
 
-_LATEST = 5  # runs: one in progress is among them
+_LATEST_RUNS_LOOKED_AT = 5  # runs: one in progress is among them
 
 
 class StartDelay(Struct, frozen=True):
@@ -147,7 +153,7 @@ def explain_start_delay(
     for other in jobs[name].after:
         if not _has_job_ended_for_day(tx, jobs[other], other, day, now):
             return StartDelay(f"it begins after {other}, which has not ended for {day}", job=other)
-    for run in tx.runs.listed(limit=_LATEST):
+    for run in tx.runs.listed(limit=_LATEST_RUNS_LOOKED_AT):
         if run.status != "running":
             continue
         what = f"job {run.job}" if run.job else run.command or "started by hand"
@@ -191,7 +197,9 @@ class PreviewedDay(Struct, frozen=True):
 def preview_rows(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime, days: int) -> list[dict[str, Any]]:
     """Return the runs that are due in the next *days*, in their order. Times are in the zone of each job."""
     rows = {name: _JobRows(tx, name, job) for name, job in jobs.items()}
-    return [rows[name].row_of_due_run(due) for name, due in DueJobs(jobs).due_between(now, now + timedelta(days=days))]
+    return [
+        rows[name].row_of_due_run(due) for name, due in DueRunPlanner(jobs).due_between(now, now + timedelta(days=days))
+    ]
 
 
 def previewed_runs_by_day(

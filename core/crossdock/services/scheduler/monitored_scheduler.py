@@ -21,15 +21,19 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.runs.timings import Timings
-from crossdock.services.inbox.webhook_receiver_and_writer import RefusedCounts
-from crossdock.services.inbox.webhook_record_delivery import InboxWorker, Partners, connection_and_target_by_stream
-from crossdock.services.notifications.mail_and_webhook_notifier import Notifier, are_people_told
+from crossdock.services.inbox.webhook_receiver_and_writer import RefusedWebhookCounts
+from crossdock.services.inbox.webhook_record_delivery import (
+    ConnectionAndTarget,
+    InboxWorker,
+    connection_and_target_by_stream,
+)
+from crossdock.services.notifications.mail_and_webhook_notifier import Notifier, have_all_channels_accepted
 from crossdock.services.notifications.run_events_and_messages import Event, RunOverdue, ScheduledRunEnded
 from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.services.scheduler import run_events_and_pending_notices
 from crossdock.services.scheduler.due_run_decisions_and_preview import explain_start_delay
 from crossdock.services.scheduler.retention_task import RetentionTask
-from crossdock.services.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler, WorkerPool
+from crossdock.services.scheduler.scheduler import ON_TIME_BEFORE_START, FinishedRun, Scheduler, WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog, log_slow_partners
 from crossdock.state import DueRun
 from crossdock.state.tables.webhooks_and_records_to_fetch import InboxCount
@@ -43,10 +47,10 @@ A_DAY = timedelta(days=1)
 
 class WebhookReception(Struct, frozen=True):
     inbox_worker: InboxWorker
-    refused: RefusedCounts
+    refused: RefusedWebhookCounts
 
 
-def report_refused_webhooks(refused: RefusedCounts, metrics: Metrics) -> None:
+def report_refused_webhooks(refused: RefusedWebhookCounts, metrics: Metrics) -> None:
     for (connection, reason), number in refused.pop_counts().items():
         of = f" of {connection}" if connection else ""
         LOGGER.warning("webhooks%s: %s not processed (%s)", of, f"{number:,}", reason)
@@ -173,7 +177,7 @@ class MonitoredScheduler:
 
     def _failing_record_count(self, records: InboxCount) -> int:
         """Return how many *records* of a stream fail, which are all if there is no work on them."""
-        partners = connection_and_target_by_stream(self.project).get(records.stream, Partners())
+        partners = connection_and_target_by_stream(self.project).get(records.stream, ConnectionAndTarget())
         return records.number if partners in self._scheduler.inbox_errors else records.failing
 
     def _reload_then_start_runs(self) -> bool:
@@ -188,7 +192,7 @@ class MonitoredScheduler:
             self._fresh = None
             self._scheduler.replace_config(self.project)
         elif self._fresh is not None and not self._interrupt.is_set():
-            self._scheduler.find_waiting_runs()
+            self._scheduler.update_waiting_runs()
         return self._scheduler.report_ended_or_start_due(may_start=self._fresh is None and not self._interrupt.is_set())
 
     def _report_runs_prevented_by_error(self, error: CrossdockError, now: datetime) -> None:
@@ -212,8 +216,10 @@ class MonitoredScheduler:
         """
         if self._looked_at is not None:
             return self._looked_at
-        catches_up = job.schedule.catch_up != "none" and now - self._started >= run_events_and_pending_notices.LATE
-        return self._started - (A_DAY if catches_up else ON_TIME)
+        catches_up = (
+            job.schedule.catch_up != "none" and now - self._started >= run_events_and_pending_notices.LATE_START_AFTER
+        )
+        return self._started - (A_DAY if catches_up else ON_TIME_BEFORE_START)
 
     def _report_runs_waiting_too_long(self, now: datetime) -> None:
         """Report each run once that cannot start in time."""
@@ -238,7 +244,7 @@ class MonitoredScheduler:
         if self._scheduler.held_back_by is not None:
             return self._scheduler.held_back_by
         if (
-            now - at.instant <= run_events_and_pending_notices.LATE
+            now - at.instant <= run_events_and_pending_notices.LATE_START_AFTER
             or self.busy
             or name in self._scheduler.failed_starts
         ):
@@ -264,7 +270,7 @@ class MonitoredScheduler:
                 self._notify(event, log)
 
         self._log_notification_problems(
-            run_events_and_pending_notices.notify_of_killed_run(
+            run_events_and_pending_notices.send_notices_of_killed_runs(
                 self.project, self._send_event_to_channels, self._clock, due_run.job
             ),
             log,
@@ -304,7 +310,7 @@ class MonitoredScheduler:
             self.project, self._send_event_to_channels, self._clock
         )
         self._log_notification_problems(problems)
-        self._plan_next_notice_attempt(now, are_told=are_people_told(problems))
+        self._plan_next_notice_attempt(now, are_told=have_all_channels_accepted(problems))
 
     def _plan_next_notice_attempt(self, now: datetime, *, are_told: bool) -> None:
         self._failures = 0 if are_told else self._failures + 1
@@ -318,11 +324,11 @@ class MonitoredScheduler:
             problems: Sequence[str] = run_events_and_pending_notices.send_pending_and_new_notice(
                 self.project, self._send_event_to_channels, event, self._clock
             )
-            self._plan_next_notice_attempt(self._clock.now(), are_told=are_people_told(problems))
+            self._plan_next_notice_attempt(self._clock.now(), are_told=have_all_channels_accepted(problems))
         else:
             problems = self._send_event_to_channels(event)
         self._log_notification_problems(problems, log)
-        return are_people_told(problems)
+        return have_all_channels_accepted(problems)
 
     def _send_event_to_channels(self, event: Event) -> Sequence[str]:
         return self._notifier.notify(event) if self._notifier else ()

@@ -14,9 +14,9 @@ from crossdock.state.upkeep import purge_and_compaction
 from crossdock.values.clock import Clock
 from crossdock.writing.targets.platform_access_and_clock_checks import raise_unless_clock_is_proved_right
 
-EVERY = timedelta(days=1)  # for all schedulers of a state together
+RETENTION_INTERVAL = timedelta(days=1)  # for all schedulers of a state together
 RETRY_AFTER = timedelta(hours=1)
-BATCHES = 50  # per part; runs of other schedulers wait until a part is done
+BATCHES_PER_PART = 50  # per part; runs of other schedulers wait until a part is done
 
 
 class RetentionTask:
@@ -46,24 +46,26 @@ class RetentionTask:
 
     def _is_done_or_delayed(self, now: datetime) -> bool:
         return (
-            self._next is not None and now < self._next <= now + EVERY
+            self._next is not None and now < self._next <= now + RETENTION_INTERVAL
         )  # a later time was set by a clock that was ahead
 
     @staticmethod
     def _next_due_time(project: Project, now: datetime) -> datetime:
         with project.read_state() as tx:
             last = tx.retention.last_applied_time()
-        return now if last is None or last > now else last + EVERY  # a later time means that the clock was ahead then
+        return (
+            now if last is None or last > now else last + RETENTION_INTERVAL
+        )  # a later time means that the clock was ahead then
 
     def _purge_bounded_part(self, project: Project, now: datetime) -> bool:
         assert project.retention is not None
         ages = project.purge_times(project.retention, now)
         with project.open_state_exclusively() as state:
             raise_unless_clock_is_proved_right(project.platform, self._clock, project.access_test_resources[0])
-            purged, is_whole = purge_and_compaction.purge_in_batches(state, ages, batches=BATCHES)
+            purged, is_whole = purge_and_compaction.purge_in_batches(state, ages, batches=BATCHES_PER_PART)
             if is_whole:
                 state.run_transaction(lambda tx: tx.retention.store_applied_time(now))
-                self._next = now + EVERY
+                self._next = now + RETENTION_INTERVAL
         counts = [f"{number:,} {name.replace('_', ' ')}" for name, number in structs.asdict(purged).items() if number]
         if counts:
             LOGGER.info("retention: %s", ", ".join(counts))

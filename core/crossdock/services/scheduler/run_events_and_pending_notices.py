@@ -19,14 +19,14 @@ from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.errors import CrossdockError, text_with_code
 from crossdock.runs.run_report import Report
 from crossdock.runs.session_shared_by_runs import Session
-from crossdock.services.notifications.mail_and_webhook_notifier import Notifier, are_people_told
+from crossdock.services.notifications.mail_and_webhook_notifier import Notifier, have_all_channels_accepted
 from crossdock.services.notifications.run_events_and_messages import (
     Event,
     RunOverdue,
     RunWaiting,
     ScheduledRunEnded,
     Status,
-    kinds_of_event,
+    notification_kinds_of_event,
 )
 from crossdock.state import DueRun, PendingNotice, Recipients, ScheduledRun, Transaction
 from crossdock.state.tables.run_history import COMPLETED, UNRECORDED
@@ -36,7 +36,7 @@ from crossdock.values.run_messages import RunMessage, error_texts, warning_texts
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 
 WATCH_S = 5.0  # between looks at the deadline of a run
-LATE = timedelta(minutes=5)
+LATE_START_AFTER = timedelta(minutes=5)
 """A run that has not started this long after its due time is reported."""
 
 
@@ -123,7 +123,7 @@ def event_if_not_started_in_time(
 ) -> RunOverdue | RunWaiting | None:
     """Return the event of a run that is due and has not started because of *reason*; None as long as it is not late."""
     event = overdue_event_if_late(name, job, at, now, now + timedelta(seconds=expected_s))
-    if event is None and reason is not None and now - at.instant > LATE:
+    if event is None and reason is not None and now - at.instant > LATE_START_AFTER:
         return RunWaiting(name, at.business_date, at.instant, reason)
     return event
 
@@ -187,13 +187,15 @@ def as_previous_run(tx: Transaction, run: ScheduledRun) -> PreviousRun:
     return PreviousRun(run.due, run.status, left or NOTHING_OPEN, since)
 
 
-Send = Callable[[Event], Sequence[str]]
+SendEvent = Callable[[Event], Sequence[str]]
 """Sends an event if it is selected, and returns a sentence for each channel that failed."""
 
-IN_PROGRESS = timedelta(seconds=30)  # the process that executed it may still notify people: see `Notifier.notify`
+NOTIFYING_LASTS_AT_MOST = timedelta(
+    seconds=30
+)  # the process that executed it may still notify people: see `Notifier.notify`
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(days=1)
 """Between attempts to tell people of a run, after a channel failed. Each pause is twice the one before."""
-_MOST = 20  # messages in a row; the others follow at the next call
+_MOST_NOTICES_IN_A_ROW = 20  # messages in a row; the others follow at the next call
 _AGAIN = "It is tried again."
 
 
@@ -206,7 +208,7 @@ def is_pause_over(until: datetime, now: datetime) -> bool:
     return not now < until <= now + LONGEST_PAUSE
 
 
-def send_pending_and_new_notice(project: Project, send: Send, event: ScheduledRunEnded, clock: Clock) -> list[str]:
+def send_pending_and_new_notice(project: Project, send: SendEvent, event: ScheduledRunEnded, clock: Clock) -> list[str]:
     """Send what people were not notified of before, then *event*. Return a sentence for each channel that failed."""
 
     def is_left(old: ScheduledRunEnded) -> bool:
@@ -214,11 +216,11 @@ def send_pending_and_new_notice(project: Project, send: Send, event: ScheduledRu
 
     problems = send_pending_notices(project, send, clock, is_left)
     found = send(event)
-    _try_store_notice_status(project, event, delivered=are_people_told(found))
+    _try_store_notice_status(project, event, delivered=have_all_channels_accepted(found))
     return list(dict.fromkeys([*problems, *found]))
 
 
-def notify_of_killed_run(project: Project, send: Send, clock: Clock, job: str) -> list[str]:
+def send_notices_of_killed_runs(project: Project, send: SendEvent, clock: Clock, job: str) -> list[str]:
     """Send the event of a run of *job* whose process was killed: the process of its next attempt may be killed too."""
 
     def is_wanted(event: ScheduledRunEnded) -> bool:
@@ -229,11 +231,11 @@ def notify_of_killed_run(project: Project, send: Send, clock: Clock, job: str) -
 
 def send_pending_notices(
     project: Project,
-    send: Send,
+    send: SendEvent,
     clock: Clock,
     is_wanted: Callable[[ScheduledRunEnded], bool] = lambda _: True,
     *,
-    older_than: timedelta = IN_PROGRESS,
+    older_than: timedelta = NOTIFYING_LASTS_AT_MOST,
 ) -> list[str]:
     """Send the events of runs that people may not know of, oldest first, until a channel fails.
 
@@ -241,13 +243,13 @@ def send_pending_notices(
     """
     seen, problems = set[int](), list[str]()
     with suppress(CrossdockError):
-        while len(seen) < _MOST:
+        while len(seen) < _MOST_NOTICES_IN_A_ROW:
             event = _next_pending_event(project, clock.now() - older_than, seen)
             if event is None:
                 break
             if is_wanted(event):
                 problems += (found := send(event))
-                if not are_people_told(found):
+                if not have_all_channels_accepted(found):
                     break
                 _try_store_notice_status(project, event, delivered=True)
     return list(dict.fromkeys(problems))
@@ -259,13 +261,13 @@ def _next_pending_event(project: Project, ended_before: datetime, seen: set[int]
         for run in tx.scheduled_runs.pending_notices("own"):
             if run.run_id not in seen:
                 seen.add(run.run_id)
-                event = event_of_run(tx, project, run, ended_before)
+                event = event_of_ended_run_or_none(tx, project, run, ended_before)
                 if event is not None:
                     return event
     return None
 
 
-def event_of_run(
+def event_of_ended_run_or_none(
     tx: Transaction, project: Project, run: PendingNotice, ended_before: datetime
 ) -> ScheduledRunEnded | None:
     """Return the event of an ended run from its row; None if the run is gone or ended later.
@@ -275,7 +277,7 @@ def event_of_run(
     record = tx.runs.get(run.run_id)
     if record is None or record.finished_at is None:
         return None
-    if ended_before < record.finished_at <= ended_before + IN_PROGRESS:
+    if ended_before < record.finished_at <= ended_before + NOTIFYING_LASTS_AT_MOST:
         return None
     day, job = date.fromisoformat(record.business_date), project.jobs.get(run.job)
     event = ScheduledRunEnded(
@@ -346,22 +348,22 @@ def _makes_notice_redundant(
     """Return whether *event* has the open records and warnings of an earlier degraded run, or is the next attempt that
     failed.
     """
-    if event.run_id is None or old.run_id >= event.run_id or not kinds_of_event(event):
+    if event.run_id is None or old.run_id >= event.run_id or not notification_kinds_of_event(event):
         return False
     if event.status == "degraded":
         return old_status == "degraded" and set(warning_texts(old_messages)) <= set(event.warnings)
     return event.status not in COMPLETED and old_status not in COMPLETED and old.due == event.due
 
 
-def notify_of_event_and_pending(loaded: Project, event: Event, clock: Clock) -> tuple[str, ...]:
+def send_event_and_pending_notices(loaded: Project, event: Event, clock: Clock) -> tuple[str, ...]:
     """Send *event*, and what people were not notified of before. Return a sentence for each channel that failed."""
-    send = notification_sender_of_project(loaded, clock)
+    send = event_sender_of_project(loaded, clock)
     return tuple(
         send_pending_and_new_notice(loaded, send, event, clock) if isinstance(event, ScheduledRunEnded) else send(event)
     )
 
 
-def notification_sender_of_project(loaded: Project, clock: Clock) -> Send:
+def event_sender_of_project(loaded: Project, clock: Clock) -> SendEvent:
     if loaded.notify is None:
         return lambda _: ()
     try:

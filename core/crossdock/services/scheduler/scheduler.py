@@ -17,15 +17,15 @@ from crossdock.runs import session_shared_by_runs, sync_and_replay
 from crossdock.runs.run_report import Report
 from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.session_shared_by_runs import Session
-from crossdock.services.inbox.webhook_record_delivery import JOB, InboxWorker, Partners
-from crossdock.services.scheduler.due_run_decisions_and_preview import DueJob, DueJobs
+from crossdock.services.inbox.webhook_record_delivery import LISTEN_JOB_NAME, ConnectionAndTarget, InboxWorker
+from crossdock.services.scheduler.due_run_decisions_and_preview import DueRunPlanner, DueRunsOfJob
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.state import DueRun, ScheduledRun, State, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.process_names import own_process_name
 from crossdock.writing.targets.platform_access_and_clock_checks import compare_clock_or_raise
 
-ON_TIME = timedelta(minutes=5)  # runs due this short before a scheduler started were not missed
+ON_TIME_BEFORE_START = timedelta(minutes=5)  # runs due this short before a scheduler started were not missed
 CLOCK_SET_S = 1.0  # a larger jump means that the clock was set
 
 
@@ -45,7 +45,7 @@ class FinishedRun(Struct, frozen=True):
     error: CrossdockError | None = None
 
 
-class _Running(Struct, frozen=True):
+class _RunningJob(Struct, frozen=True):
     due: Due
     future: Future[Report | None]
 
@@ -72,10 +72,10 @@ class Scheduler:
         inbox_worker: InboxWorker | None = None,
     ) -> None:
         self._inbox_worker = inbox_worker
-        self._inbox_work: dict[Partners, Future[None]] = {}
-        self._failed_partners = set[Partners]()  # whose work has failed, until it is tried again
-        self._partners_with_records = set[Partners]()
-        self.inbox_errors: dict[Partners, str] = {}
+        self._inbox_work: dict[ConnectionAndTarget, Future[None]] = {}
+        self._failed_partners = set[ConnectionAndTarget]()  # whose work has failed, until it is tried again
+        self._partners_with_records = set[ConnectionAndTarget]()
+        self.inbox_errors: dict[ConnectionAndTarget, str] = {}
         self._clock, self._run, self._on_end, self._workers = clock, run, on_end, workers
         self._use_project(project)
         self._state: State | None = None
@@ -83,7 +83,7 @@ class Scheduler:
         self._postponed: set[str] = set()  # jobs that could not start, until the next call tries again
         self._reported: dict[str, tuple[Due, str]] = {}  # by job: the last failure
         self._seen_runs: dict[str, int | None] = {}  # by job: the last one that was looked at
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _RunningJob] = {}
         self._session: Session | None = None
         self._resources = ExitStack()  # of the session
         self._checked_offset_s: float | None = None  # wall clock minus monotonic clock at the last check
@@ -94,7 +94,7 @@ class Scheduler:
         self._use_project(project)
 
     def _use_project(self, project: Project) -> None:
-        self._project, self._due_jobs = project, DueJobs(project.jobs)
+        self._project, self._due_jobs = project, DueRunPlanner(project.jobs)
         self.waiting: dict[str, Due] = {}
         self.held_back_by: str | None = None
         connections = {name for job in project.jobs for name in project.connection_names_of_job(job)}
@@ -127,7 +127,7 @@ class Scheduler:
             return False
         now = self._clock.now()
         for job in self._project.jobs:
-            self._on_time_since.setdefault(job, now - ON_TIME)
+            self._on_time_since.setdefault(job, now - ON_TIME_BEFORE_START)
         try:
             if self._start_inbox_work():  # first: to look which jobs are due may need the platform
                 return True
@@ -145,16 +145,18 @@ class Scheduler:
         self._postponed.clear()
         return False
 
-    def find_waiting_runs(self) -> None:
+    def update_waiting_runs(self) -> None:
         """Update `waiting` while no run may start."""
         try:
             with self._open_state().begin() as tx:
-                self._set_waiting(self._due_jobs.plan_all(tx.scheduled_runs, self._clock.now(), self._on_time_since))
+                self._set_waiting(
+                    self._due_jobs.plan_due_runs_of_all_jobs(tx.scheduled_runs, self._clock.now(), self._on_time_since)
+                )
         except CrossdockError:
             self._close_state()
             raise
 
-    def _set_waiting(self, plans: Iterable[DueJob]) -> None:
+    def _set_waiting(self, plans: Iterable[DueRunsOfJob]) -> None:
         self.waiting = {plan.job: plan.starts[0] for plan in plans if plan.starts and plan.job not in self._running}
 
     def close(self) -> None:
@@ -201,14 +203,14 @@ class Scheduler:
             self._remember_failed_inbox_work([partners], of, reason)
         return bool(ended)
 
-    def _remember_failed_inbox_work(self, failed: Collection[Partners], of: str, reason: str) -> None:
+    def _remember_failed_inbox_work(self, failed: Collection[ConnectionAndTarget], of: str, reason: str) -> None:
         """Log a new reason, and try again only when everything else was tried."""
         if any(self.inbox_errors.get(partners) != reason for partners in failed):
             LOGGER.error("webhooks%s: their records are not delivered now: %s", of, reason)
         self._failed_partners.update(failed)
         self.inbox_errors = self.inbox_errors | dict.fromkeys(failed, reason)  # which another thread may read
 
-    def _forget_inbox_errors_without_records(self, due: Collection[Partners]) -> None:
+    def _forget_inbox_errors_without_records(self, due: Collection[ConnectionAndTarget]) -> None:
         left = self._partners_with_records = {*due, *self._inbox_work}
         self.inbox_errors = {partners: text for partners, text in self.inbox_errors.items() if partners in left}
 
@@ -227,7 +229,7 @@ class Scheduler:
         if not due:
             return False
         try:
-            opened = self._open_session(RunRequest(job=JOB, waits=True))
+            opened = self._open_session(RunRequest(job=LISTEN_JOB_NAME, waits=True))
         except StateBusyError:
             return False  # another process is running; the records wait for its end
         except StateError:
@@ -243,12 +245,12 @@ class Scheduler:
 
     def _plan_and_choose_runs_to_start(
         self, state: State, now: datetime
-    ) -> tuple[list[DueJob], list[tuple[DueJob, Due]]]:
+    ) -> tuple[list[DueRunsOfJob], list[tuple[DueRunsOfJob, Due]]]:
         """Return all plans, and the runs to start now, in order."""
         with state.begin() as tx:
-            plans = self._due_jobs.plan_all(tx.scheduled_runs, now, self._on_time_since)
+            plans = self._due_jobs.plan_due_runs_of_all_jobs(tx.scheduled_runs, now, self._on_time_since)
             early = [] if self._is_clock_checked(now) else self._runs_ahead_of_clock(tx, now)
-            ahead = tx.scheduled_runs.jobs_first_seen_after(now + ON_TIME)
+            ahead = tx.scheduled_runs.jobs_first_seen_after(now + ON_TIME_BEFORE_START)
             self._log_runs_of_other_configs(tx)
         if early or ahead or any(plan.starts or plan.skipped for plan in plans):
             self._check_clock_with_platform(now)
@@ -256,7 +258,10 @@ class Scheduler:
             plans = self._correct_times_ahead_and_replan(state, early, ahead, now)
         with state.begin() as tx:
             candidates = [plan for plan in plans if plan.job not in self._running and plan.job not in self._postponed]
-            found = ((plan, self._due_jobs.run_to_start(tx.scheduled_runs, plan, plans, now)) for plan in candidates)
+            found = (
+                (plan, self._due_jobs.first_run_unless_held_back(tx.scheduled_runs, plan, plans, now))
+                for plan in candidates
+            )
             ready = [(plan, start) for plan, start in found if start is not None]
             ready.sort(key=lambda item: self._start_order_key(tx, *item))
         if not ready:
@@ -280,7 +285,7 @@ class Scheduler:
 
     def _correct_times_ahead_and_replan(
         self, state: State, early: list[ScheduledRun], ahead: list[str], now: datetime
-    ) -> list[DueJob]:
+    ) -> list[DueRunsOfJob]:
         """Remove the *early* runs, which would stand for those that are due at their times, and plan again.
 
         The jobs *ahead* would have no due run until the time at which a clock that was ahead saw them first.
@@ -292,7 +297,7 @@ class Scheduler:
         with state.begin() as tx:
             tx.scheduled_runs.move_first_seen_of_jobs_back(ahead, now)
             tx.scheduled_runs.remove_as_if_not_run(early, now)
-            return self._due_jobs.plan_all(tx.scheduled_runs, now, self._on_time_since)
+            return self._due_jobs.plan_due_runs_of_all_jobs(tx.scheduled_runs, now, self._on_time_since)
 
     def _check_clock_with_platform(self, now: datetime) -> None:
         """Compare the clock with the platform's, once and whenever it was set. Raise ClockError if it is wrong."""
@@ -309,10 +314,10 @@ class Scheduler:
     def _wall_minus_monotonic_s(self, now: datetime) -> float:
         return now.timestamp() - self._clock.monotonic()
 
-    def _runs_without_shared_connections(self, ready: list[tuple[DueJob, Due]]) -> list[tuple[DueJob, Due]]:
+    def _runs_without_shared_connections(self, ready: list[tuple[DueRunsOfJob, Due]]) -> list[tuple[DueRunsOfJob, Due]]:
         """Return as many runs as may run at once, no two of which share a connection."""
         in_use = {name for job in self._running for name in self._project.connection_names_of_job(job)}
-        chosen: list[tuple[DueJob, Due]] = []
+        chosen: list[tuple[DueRunsOfJob, Due]] = []
         for plan, start in ready:
             needed = self._project.connection_names_of_job(plan.job)
             if len(self._running) + len(chosen) < self._at_once and not needed & in_use:
@@ -321,11 +326,11 @@ class Scheduler:
         return chosen
 
     @staticmethod
-    def _start_order_key(tx: Transaction, plan: DueJob, start: Due) -> tuple[datetime, float]:
+    def _start_order_key(tx: Transaction, plan: DueRunsOfJob, start: Due) -> tuple[datetime, float]:
         seconds, _ = tx.scheduled_runs.expected_seconds_and_requests(plan.job) or (0.0, 0)
         return start.instant, seconds
 
-    def _start_run(self, plan: DueJob, start: Due) -> bool:
+    def _start_run(self, plan: DueRunsOfJob, start: Due) -> bool:
         due_run = DueRun(plan.job, start.instant, start.business_date, tuple(plan.skipped))
         try:
             opened = self._open_session(RunRequest(due_run, waits=True))
@@ -339,7 +344,7 @@ class Scheduler:
             self._report_failed_start(plan.job, start, error)
             return False
         _log_runs_failed_by_overlap(plan)
-        self._running[plan.job] = _Running(start, self._workers.executor.submit(self._run, opened, due_run))
+        self._running[plan.job] = _RunningJob(start, self._workers.executor.submit(self._run, opened, due_run))
         return True
 
     def _report_failed_start(self, job: str, one: Due, error: CrossdockError) -> None:
@@ -349,7 +354,7 @@ class Scheduler:
             self._reported[job] = one, str(error)
             self._on_end(FinishedRun(job, one, None, error))
 
-    def _store_skipped_runs(self, state: State, plans: list[DueJob], now: datetime) -> None:
+    def _store_skipped_runs(self, state: State, plans: list[DueRunsOfJob], now: datetime) -> None:
         if not plans:
             return
 
@@ -394,7 +399,7 @@ def log_jobs_first_seen_ahead(jobs: Iterable[str]) -> None:
         LOGGER.warning("%s was first seen when the clock was ahead: its runs count from now on", job)
 
 
-def _log_runs_failed_by_overlap(plan: DueJob) -> None:
+def _log_runs_failed_by_overlap(plan: DueRunsOfJob) -> None:
     for each in plan.skipped:
         if each.status == "failed":
             RunLog(each.job, each.business_date).log(f"failed: {each.note}", logging.ERROR)

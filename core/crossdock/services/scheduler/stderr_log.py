@@ -13,7 +13,7 @@ from typing import Any, Literal
 from crossdock.printable import printable, printable_lines
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
-from crossdock.services.inbox.webhook_record_delivery import Partners, WorkResult
+from crossdock.services.inbox.webhook_record_delivery import ConnectionAndTarget, InboxWorkResult
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
 from crossdock.values.clock import Clock
 from crossdock.values.progress import SilentProgress
@@ -82,7 +82,7 @@ class WebhookLog(SilentProgress):
         _WARNINGS.warning(text)
 
 
-def log_inbox_work(partners: Partners, worked: WorkResult) -> None:
+def log_inbox_work(partners: ConnectionAndTarget, worked: InboxWorkResult) -> None:
     of = _name_of_partners_webhooks(partners)
     records, failed = f"{worked.fetched:,} record{'s' * (worked.fetched != 1)} fetched", f"{worked.failed:,}"
     if worked.failed:
@@ -91,13 +91,13 @@ def log_inbox_work(partners: Partners, worked: WorkResult) -> None:
         LOGGER.info("%s: %s", of, records)
 
 
-def log_slow_partners(partners: Partners, seconds: float) -> None:
+def log_slow_partners(partners: ConnectionAndTarget, seconds: float) -> None:
     text = "%s: the same records have taken %s, so %s may answer slowly or not at all; those of others go on"
     systems = " or ".join(filter(None, partners))
     LOGGER.warning(text, _name_of_partners_webhooks(partners), duration_text(seconds), systems)
 
 
-def _name_of_partners_webhooks(partners: Partners) -> str:
+def _name_of_partners_webhooks(partners: ConnectionAndTarget) -> str:
     return f"webhooks of {partners}" if partners.connection else "webhooks"
 
 

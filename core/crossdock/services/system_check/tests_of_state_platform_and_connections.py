@@ -33,7 +33,7 @@ from crossdock.values.raw_rows_and_records import RawBatch
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, size_text
 from crossdock.writing.targets import platform_access_and_clock_checks
 
-_SAME_S = 2.0  # the platform says its time in whole seconds
+_UNNOTICED_CLOCK_DIFFERENCE_S = 2.0  # the platform says its time in whole seconds
 
 
 def findings_of_all_tests(loaded: Project) -> Iterator[tuple[str, Finding]]:
@@ -128,7 +128,7 @@ def _clock_text(profile: Profile, ahead_s: float | None) -> str:
     if ahead_s is None:
         return "the platform's answers do not say the time"
     platform_access_and_clock_checks.raise_if_clock_difference_too_large(profile, ahead_s)
-    if abs(ahead_s) < _SAME_S:
+    if abs(ahead_s) < _UNNOTICED_CLOCK_DIFFERENCE_S:
         return "as the platform's"
     return f"{duration_text(abs(ahead_s))} {'ahead of' if ahead_s > 0 else 'behind'} the platform's"
 
@@ -263,9 +263,9 @@ def _first_page_text(stream: Stream[Any], context: Context[Any]) -> str:
             pulled.close()
 
 
-ALWAYS = 64 * 2**20
+LEAST_FREE_BYTES = 64 * 2**20
 """Bytes that a run needs on each disk for logs of the database and temporary files."""
-COPIES, PLANNED, STORED = 2, 1, 3
+COPIES_IN_SPOOL, COPIES_IN_TEMPORARY_FILES, COPIES_IN_STATE = 2, 1, 3
 """How many copies of a file may exist at once: in the spool, and sorted beside it; as a plan keeps it; in the state, as
 the raw form, the payload and the request of each record.
 """
@@ -277,16 +277,19 @@ def disk_findings(loaded: Project) -> Iterator[Finding]:
         read = sum(
             size for stream, size in tx.intake.largest_size_by_stream().items() if stream in loaded.scope_by_stream
         )
-    needs = [("spool", loaded.spool, COPIES), ("temporary files", Path(tempfile.gettempdir()), PLANNED)]
+    needs = [
+        ("spool", loaded.spool, COPIES_IN_SPOOL),
+        ("temporary files", Path(tempfile.gettempdir()), COPIES_IN_TEMPORARY_FILES),
+    ]
     if loaded.state_url.drivername == "sqlite":
-        needs.append(("state", Path(loaded.state_url.database or "").parent, STORED))
+        needs.append(("state", Path(loaded.state_url.database or "").parent, COPIES_IN_STATE))
     disks: dict[int, list[tuple[str, Path, int]]] = {}
     for name, folder, times in needs:
         there = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
         disks.setdefault(there.stat().st_dev, []).append((name, there, times))
     for uses in disks.values():
         free = shutil.disk_usage(uses[0][1]).free
-        need = ALWAYS + read * sum(times for *_, times in uses)
+        need = LEAST_FREE_BYTES + read * sum(times for *_, times in uses)
         places = ", ".join(f"{name} in {folder}" for name, folder, _ in uses)
         seen = f"; the largest files of its streams have {size_text(read)}" if read else ""
         text = f"{size_text(free)} free for {places}; a run may need {size_text(need)}{seen}"

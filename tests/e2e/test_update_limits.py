@@ -24,7 +24,7 @@ def rows(*, swapped: bool = False, price: str = "1.50", numbers: range | None = 
 
 
 def stock(site: Site) -> None:
-    """Deliver `PRODUCTS` that come without a header, of which `COLLECT_AT_MOST` may be updated."""
+    """Deliver `PRODUCTS` that come without a header, of which `AT_MOST` may be updated."""
     site.edit("key: [SKU]", f"key: [SKU]\n        changes: {{at_most: {AT_MOST}}}", within="products:")
     deliver(site, PRODUCTS)
 

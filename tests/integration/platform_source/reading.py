@@ -104,7 +104,7 @@ class Reading:
         return [each for each in answer.json()["data"] if each["method"] == "GET"]
 
     def copies(self) -> dict[str, str]:
-        """The names of the products that the stream `COPIES_IN_SPOOL` wrote, by the id they were read under."""
+        """The names of the products that the stream `COPIES` wrote, by the id they were read under."""
         stored = (each for each in self.client.products.list(page_size=1000) if each.external_id)
         own = ((each.external_id.partition(":"), each.name) for each in stored)
         return {key: name for (namespace, _, key), name in own if namespace == "copies"}

@@ -10,10 +10,10 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 from tests.plain_browser import Browser, Page
 from tests.waiting import eventually
 
-from crossdock.console.web_server import PAGES
+from crossdock.console.web_server import PAGE_ROUTES
 
 _ROUTES = sorted(
-    (page.path, re.compile(re.sub(r"\{[^}]*\}", "[^/]+", page.path))) for page in PAGES if not page.is_form
+    (page.path, re.compile(re.sub(r"\{[^}]*\}", "[^/]+", page.path))) for page in PAGE_ROUTES if not page.is_form
 )
 
 

@@ -13,7 +13,7 @@ from tests.console_crawl import crawl, kind_of, route_of
 from tests.plain_browser import Browser
 
 from crossdock.console import tenant_configs_and_states, web_server
-from crossdock.console.web_server import PAGES
+from crossdock.console.web_server import PAGE_ROUTES
 from crossdock.values.clock import SystemClock
 
 _INVISIBLE = "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u206f\\ufeff]"
@@ -55,7 +55,9 @@ def show_hostile_texts(folder: Path, payloads: Sequence[str], *, of_each: int = 
     harmless = _parts(folder / "harmless", [re.sub("[^A-Za-z0-9]", "x", each) for each in payloads])
     config = hostile_state.make(folder / "hostile", lambda: next(texts))
     with (
-        web_server.serve(tenant_configs_and_states.single_tenant([config]), SystemClock()) as base_url,
+        web_server.serve_console_in_thread(
+            tenant_configs_and_states.single_tenant([config]), SystemClock()
+        ) as base_url,
         browser.opened(folder / "profile") as tab,
     ):
         opened = set[str]()
@@ -72,7 +74,7 @@ def show_hostile_texts(folder: Path, payloads: Sequence[str], *, of_each: int = 
                     set(found["parts"]) - harmless[path],
                 )
             assert all(each.startswith((base_url, "data:")) for each in tab.requested), (address, tab.requested)
-    assert {page.path for page in PAGES if "{tenant}" in page.path and not page.is_form} - opened == set()
+    assert {page.path for page in PAGE_ROUTES if "{tenant}" in page.path and not page.is_form} - opened == set()
 
 
 def _path(address: str) -> str:
@@ -84,7 +86,9 @@ def _parts(folder: Path, texts: Sequence[str]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     next_text = cycle(texts)
     config = hostile_state.make(folder, lambda: next(next_text))
-    with web_server.serve(tenant_configs_and_states.single_tenant([config]), SystemClock()) as base_url:
+    with web_server.serve_console_in_thread(
+        tenant_configs_and_states.single_tenant([config]), SystemClock()
+    ) as base_url:
         for address, page in crawl(Browser(base_url), "/t/acme", of_each=8):
             assert page.status in {200, 404}, (address, page.text)
             if page.status == 200:

@@ -78,7 +78,9 @@ def make_fleet(folder: Path) -> None:
 @contextmanager
 def served(fleet: Path, protection: Protection, clock: ManualClock | None = None) -> Iterator[ServedConsole]:
     clock = clock or ManualClock()
-    with web_server.serve(tenant_configs_and_states.fleet_tenants(str(fleet), ()), clock, protection=protection) as url:
+    with web_server.serve_console_in_thread(
+        tenant_configs_and_states.fleet_tenants(str(fleet), ()), clock, protection=protection
+    ) as url:
         console = ServedConsole(url, clock)
         try:
             yield console

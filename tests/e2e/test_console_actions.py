@@ -32,7 +32,9 @@ def depot(site: Site) -> Site:
 
 @pytest.fixture
 def base_url(depot: Site) -> Iterator[str]:
-    with web_server.serve(tenant_configs_and_states.single_tenant([depot.config]), SystemClock()) as base_url:
+    with web_server.serve_console_in_thread(
+        tenant_configs_and_states.single_tenant([depot.config]), SystemClock()
+    ) as base_url:
         yield base_url
 
 
@@ -153,11 +155,15 @@ def test_two_people_press_the_same_button(depot: Site, base_url: str) -> None:
 
 def test_a_command_goes_on_without_the_console(depot: Site) -> None:
     """It is a process of its own: the console that started it can end, and another one shows how it ended."""
-    with web_server.serve(tenant_configs_and_states.single_tenant([depot.config]), SystemClock()) as base_url:
+    with web_server.serve_console_in_thread(
+        tenant_configs_and_states.single_tenant([depot.config]), SystemClock()
+    ) as base_url:
         browser = Browser(base_url)
         page = browser.send(browser.open(at(depot, "do", "sync")))
         address = page.url.removeprefix(base_url)
-    with web_server.serve(tenant_configs_and_states.single_tenant([depot.config]), SystemClock()) as base_url:
+    with web_server.serve_console_in_thread(
+        tenant_configs_and_states.single_tenant([depot.config]), SystemClock()
+    ) as base_url:
         browser = Browser(base_url)
         page = ended(browser, browser.open(address))
     assert "done, but records are open" in page.text

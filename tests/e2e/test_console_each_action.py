@@ -113,7 +113,7 @@ class Stage:
     @cached_property
     def desk(self) -> Desk:
         base_url = self._stack.enter_context(
-            web_server.serve(tenant_configs_and_states.single_tenant([self.config]), SystemClock())
+            web_server.serve_console_in_thread(tenant_configs_and_states.single_tenant([self.config]), SystemClock())
         )
         command = [*SOON_ASKING, "-C", str(self.config), "schedule"]
         self._jobs = self._stack.enter_context(SchedulerProcesses(command, self.config.parent / "schedule.log"))

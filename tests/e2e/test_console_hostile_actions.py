@@ -51,7 +51,9 @@ def depot(site: Site) -> Site:
 
 @pytest.fixture
 def browser(depot: Site) -> Iterator[Browser]:
-    with web_server.serve(tenant_configs_and_states.single_tenant([depot.config]), SystemClock()) as base_url:
+    with web_server.serve_console_in_thread(
+        tenant_configs_and_states.single_tenant([depot.config]), SystemClock()
+    ) as base_url:
         yield Browser(base_url)
 
 
@@ -154,7 +156,9 @@ def test_a_config_that_was_changed_since_it_was_shown(depot: Site, browser: Brow
 @pytest.mark.nightly
 def test_who_presses_after_the_other_has_ended_is_told(depot: Site, browser: Browser) -> None:
     """Their pages were loaded before, also of two consoles: it is done once, although nothing else has changed."""
-    with web_server.serve(tenant_configs_and_states.single_tenant([depot.config]), SystemClock()) as base_url:
+    with web_server.serve_console_in_thread(
+        tenant_configs_and_states.single_tenant([depot.config]), SystemClock()
+    ) as base_url:
         second = Browser(base_url)
         preview, other = (each.open(at(depot, "do", "sync")) for each in (browser, second))
         ended(browser, browser.send(preview))
@@ -169,7 +173,7 @@ def test_two_tenants_with_one_spool(tmp_path: Path) -> None:
     make_fleet(tmp_path / "tenants")
     for config in (tmp_path / "tenants").glob("*.yaml"):
         config.write_text(f"{config.read_text()}spool: {tmp_path / 'spool'}\n")
-    with web_server.serve(
+    with web_server.serve_console_in_thread(
         tenant_configs_and_states.fleet_tenants(str(tmp_path / "tenants"), ()), SystemClock()
     ) as base_url:
         browser = Browser(base_url)

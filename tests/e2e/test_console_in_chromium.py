@@ -45,7 +45,9 @@ def base_url(site: Site) -> Iterator[str]:
     site.export("INV_2.csv", BAD)
     site.export(f"INV_3{HOSTILE.replace('/', '')}.csv", _ORPHANS)
     assert site.sync().code == 1
-    with web_server.serve(tenant_configs_and_states.single_tenant([site.config]), SystemClock()) as base_url:
+    with web_server.serve_console_in_thread(
+        tenant_configs_and_states.single_tenant([site.config]), SystemClock()
+    ) as base_url:
         yield base_url
 
 
@@ -143,7 +145,9 @@ def test_the_page_of_a_running_command_renews_itself(site: Site, front: Front, t
 
     front.fate = waits
     with (
-        web_server.serve(tenant_configs_and_states.single_tenant([site.config]), SystemClock()) as base_url,
+        web_server.serve_console_in_thread(
+            tenant_configs_and_states.single_tenant([site.config]), SystemClock()
+        ) as base_url,
         browser.opened(tmp_path / "p") as tab,
     ):
         visitor = Browser(base_url)

@@ -24,7 +24,9 @@ def base_url(site: Site) -> Iterator[str]:
     site.init()
     site.fill()
     site.sync()
-    with web_server.serve(tenant_configs_and_states.single_tenant([site.config]), SystemClock()) as base_url:
+    with web_server.serve_console_in_thread(
+        tenant_configs_and_states.single_tenant([site.config]), SystemClock()
+    ) as base_url:
         yield base_url
 
 
@@ -62,7 +64,9 @@ def test_a_record_is_read_from_its_source(stage: WooCommerceStage, shop: FakeSho
     shop.catalog.change(product, {"name": "Steel nail"})
     before = len(stage.effects("product"))
     with (
-        web_server.serve(tenant_configs_and_states.single_tenant([stage.config]), SystemClock()) as base_url,
+        web_server.serve_console_in_thread(
+            tenant_configs_and_states.single_tenant([stage.config]), SystemClock()
+        ) as base_url,
         project.load(stage.config).open_state_exclusively(),
     ):
         browser = Browser(base_url)
@@ -79,7 +83,9 @@ def test_a_source_that_cannot_be_read_is_told(
     """The page of the record says so, in place of an error page."""
     product = shop.catalog.add("Nail", "2.00", sku="N1")
     assert stage.sync("shop.products").exit_code == 0
-    with web_server.serve(tenant_configs_and_states.single_tenant([stage.config]), SystemClock()) as base_url:
+    with web_server.serve_console_in_thread(
+        tenant_configs_and_states.single_tenant([stage.config]), SystemClock()
+    ) as base_url:
         browser = Browser(base_url)
         page = browser.open(f"/t/sandbox/record?stream=shop.products&key={product.id}")
         monkeypatch.setattr(record_page, "_WITHIN_S", 0.1)

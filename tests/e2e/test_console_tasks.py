@@ -76,7 +76,9 @@ class Operator:
 
 @contextmanager
 def operator(config: Path, clock: Clock | None = None) -> Iterator[Operator]:
-    with web_server.serve(tenant_configs_and_states.single_tenant([config]), clock or SystemClock()) as base_url:
+    with web_server.serve_console_in_thread(
+        tenant_configs_and_states.single_tenant([config]), clock or SystemClock()
+    ) as base_url:
         yield Operator(base_url)
 
 

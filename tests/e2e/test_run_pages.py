@@ -143,7 +143,7 @@ def test_every_number_of_a_page_is_that_of_the_command(
     """Thirty random nights: products come, change, go and are bad; lots refer to them, or to none."""
     warehouse = Warehouse(tmp_path_factory.mktemp("night"), platform)
     runs = [warehouse.run(night) for night in some]
-    with web_server.serve(
+    with web_server.serve_console_in_thread(
         tenant_configs_and_states.single_tenant([warehouse.project.config]), SystemClock()
     ) as base_url:
         browser = Browser(base_url)

@@ -32,7 +32,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
             files = [FileFacts(name, f"{number:064x}", 9, AT, "1") for number, name in enumerate(names)]
             tx.intake.accept("wms.products", "v1", files, at=LATER)
         content, _ = page_rendering.append_checksum_line(
-            self_contained_sign_off_report.self_contained_page(made.report(accepted="known " * 60))
+            self_contained_sign_off_report.render_sign_off_report(made.report(accepted="known " * 60))
         )
     path = folder / "report.html"
     path.write_bytes(content)

@@ -9,7 +9,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project, read_state
-from crossdock.cli.shared_options_messages_and_signals import MOST, common_options, help_example, say
+from crossdock.cli.shared_options_messages_and_signals import MOST, common_options, help_example, print_sentences
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
@@ -47,7 +47,9 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
         else:
             _print_pending_approvals(pending)
         if others := [each.stream for each in listed if each.stream not in known]:
-            say(f"not listed, because the config does not have or use the stream: {', '.join(others)}", err=as_json)
+            print_sentences(
+                f"not listed, because the config does not have or use the stream: {', '.join(others)}", err=as_json
+            )
         return
     from crossdock.runs.audited_changes import change_exclusively
 

@@ -20,7 +20,7 @@ from crossdock.cli.shared_options_messages_and_signals import (
     explicitly_given_fleet_base_files,
     fleet_option,
     help_example,
-    say_how_many_shown,
+    print_counts_if_not_all_shown,
 )
 
 if TYPE_CHECKING:
@@ -99,4 +99,4 @@ def _show(found: Sequence[tuple[str, AuditEntry]], total: int, *, of_fleet: bool
         ]
         columns = ("tenant", "when", "who", "what", "outcome")
         terminal_output.output_console().print(terminal_output.make_fitting_table("Audit log", columns, rows))
-    say_how_many_shown(len(found), total, "entries", err=as_json)
+    print_counts_if_not_all_shown(len(found), total, "entries", err=as_json)

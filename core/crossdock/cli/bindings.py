@@ -16,7 +16,7 @@ from crossdock.cli.shared_options_messages_and_signals import (
     common_options,
     config_option,
     help_example,
-    say,
+    print_sentences,
 )
 from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
@@ -58,7 +58,7 @@ def _say_what_is_left_out(left: Mapping[str, int]) -> None:
     if not left:
         return
     counts = ", ".join(f"{number:,} {state.replace('-', ' ')}" for state, number in left.items())
-    say(
+    print_sentences(
         f"not in the file: {counts}. A state that imports it delivers those that their sources still have, dropped ones"
         " too: settle what is open, and leave what was given up out by 'skip'",
         err=True,

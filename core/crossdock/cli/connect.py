@@ -11,7 +11,12 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project
-from crossdock.cli.shared_options_messages_and_signals import common_options, help_example, say, warn
+from crossdock.cli.shared_options_messages_and_signals import (
+    common_options,
+    help_example,
+    print_sentences,
+    print_warning,
+)
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 
@@ -56,7 +61,7 @@ def connect(
     auth.prepare()
     path, clock = auth.file.path, SystemClock()
     with logged_multi_transaction_change(
-        loaded, "connect", f"connection {name}", clock=clock, warn_unlogged=warn
+        loaded, "connect", f"connection {name}", clock=clock, warn_unlogged=print_warning
     ) as change:
         was_connected = path.exists()
         if auth.device_url is not None:
@@ -106,7 +111,7 @@ def _authorize_in_browser_and_store_tokens(
         except ValueError as error:
             raise ConfigError(f"--redirect-url {error}", code="option_value_invalid") from None
         _show_and_open_address(attempt.address, opens=opens)
-        say("Then paste the address at which the browser ends:", err=True)
+        print_sentences("Then paste the address at which the browser ends:", err=True)
         attempt.take_answer_in_pasted_address(sys.stdin.readline())
         attempt.exchange_code_and_store_tokens()
         return
@@ -120,7 +125,7 @@ def _authorize_in_browser_and_store_tokens(
 
 
 def _show_and_open_address(address: str, *, opens: bool) -> None:
-    say("Open this address in a browser, and give access:", f"  {address}", err=True)
+    print_sentences("Open this address in a browser, and give access:", f"  {address}", err=True)
     if opens and (sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         import webbrowser
 
@@ -128,4 +133,4 @@ def _show_and_open_address(address: str, *, opens: bool) -> None:
 
 
 def _show_device_code(address: str, code: str) -> None:
-    say("Open this address in a browser, and enter the code:", f"  {address}", f"  {code}", err=True)
+    print_sentences("Open this address in a browser, and enter the code:", f"  {address}", f"  {code}", err=True)

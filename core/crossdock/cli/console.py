@@ -11,14 +11,14 @@ import click
 
 from crossdock.cli.shared_options_messages_and_signals import (
     CommandGroup,
-    address_option,
     config_option,
     explicitly_given_fleet_base_files,
     fleet_option,
     help_example,
-    interruptible,
+    listen_address_option,
     overriding_config_files,
-    say,
+    print_sentences,
+    stop_event_set_by_signals,
 )
 from crossdock.cli.web_console_serving_options import (
     WebConsoleOptions,
@@ -74,7 +74,7 @@ def add(name: str, role: str, tenants: tuple[str, ...], accounts: Path) -> None:
 
     roles = dict.fromkeys(tenants or (ALL_TENANTS,), Role[role.upper()])
     _account_file_at(accounts).add(name, _read_password(), roles)
-    say(f"added {name}")
+    print_sentences(f"added {name}")
 
 
 @account.command("list", epilog=help_example(f"{_ACCOUNT} list --accounts people"))
@@ -106,7 +106,7 @@ def change_role(name: str, role: str, tenants: tuple[str, ...], accounts: Path) 
         if role != "none":
             roles[tenant] = Role[role.upper()]
     file.set_roles(name, roles)
-    say(f"changed {name}")
+    print_sentences(f"changed {name}")
 
 
 @account.command("password", epilog=help_example(f"{_ACCOUNT} password anna --accounts people"))
@@ -117,7 +117,7 @@ def set_password(name: str, accounts: Path) -> None:
     file = _account_file_at(accounts)
     file.get(name)
     file.set_password(name, _read_password())
-    say(f"changed {name}")
+    print_sentences(f"changed {name}")
 
 
 @account.command("remove", epilog=help_example(f"{_ACCOUNT} remove ben --accounts people"))
@@ -126,7 +126,7 @@ def set_password(name: str, accounts: Path) -> None:
 def remove(name: str, accounts: Path) -> None:
     """Remove an account. Its sessions end."""
     _account_file_at(accounts).remove(name)
-    say(f"removed {name}")
+    print_sentences(f"removed {name}")
 
 
 def _account_file_at(path: Path) -> AccountFile:
@@ -147,7 +147,7 @@ def _read_password() -> str:
     return line
 
 
-_address = address_option(
+_address = listen_address_option(
     "--address", default="127.0.0.1:8400", show_default=True, help="Where to serve the pages; port 0 takes a free one."
 )
 
@@ -188,8 +188,8 @@ def console(
         if fleet
         else partial(console_tenant_of_config, (config, *overriding_config_files(config)))
     )
-    with interruptible(say) as interrupt, console.serve_console(found, allowed_hosts) as url:
-        say(f"serving the console at {url}")
+    with stop_event_set_by_signals(print_sentences) as interrupt, console.serve_console(found, allowed_hosts) as url:
+        print_sentences(f"serving the console at {url}")
         interrupt.wait()
 
 

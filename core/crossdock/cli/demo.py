@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from crossdock.cli.shared_options_messages_and_signals import as_json, help_example, interruptible
+from crossdock.cli.shared_options_messages_and_signals import as_json, help_example, stop_event_set_by_signals
 from crossdock.errors import StoppedError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def run_warehouse_demo(
     from crossdock.writing.targets import platform_access_and_clock_checks
 
     with (
-        interruptible() as interrupt,
+        stop_event_set_by_signals() as interrupt,
         warehouse_demo_folder_and_platform.create_and_serve_warehouse_demo(folder) as demo,
     ):
         loaded = project.load(config := folder / warehouse_demo_folder_and_platform.CONFIG)
@@ -157,7 +157,10 @@ def run_shop_demo(
     from crossdock.testing.demo.shop import shop_demo_folder_and_servers
     from crossdock.writing.targets import platform_access_and_clock_checks
 
-    with interruptible() as interrupt, shop_demo_folder_and_servers.create_and_serve_shop_demo(folder, kind) as demo:
+    with (
+        stop_event_set_by_signals() as interrupt,
+        shop_demo_folder_and_servers.create_and_serve_shop_demo(folder, kind) as demo,
+    ):
         loaded = project.load(config := folder / shop_demo_folder_and_servers.CONFIG)
         loaded.create_or_upgrade_state()
         platform_access_and_clock_checks.read_platform_access_or_raise(loaded.platform, loaded.access_test_resources)
@@ -187,7 +190,7 @@ def serve_shop_demo_without_sync(console: Console, folder: Path, kind: Kind, *, 
     from crossdock.testing.demo.shop import shop_demo_folder_and_servers
 
     with (
-        interruptible() as interrupt,
+        stop_event_set_by_signals() as interrupt,
         shop_demo_folder_and_servers.create_and_serve_shop_demo(
             folder, kind, ships_when_shipments_are_listed=True
         ) as demo,
@@ -366,7 +369,7 @@ def _run_exports_demo(ctx: click.Context, console: Console, folder: Path, *, as_
     from crossdock.testing.demo import demo_folder_and_servers
     from crossdock.writing.targets import platform_access_and_clock_checks
 
-    with interruptible() as interrupt, demo_folder_and_servers.create_and_serve_demo(folder) as warehouse:
+    with stop_event_set_by_signals() as interrupt, demo_folder_and_servers.create_and_serve_demo(folder) as warehouse:
         loaded = project.load(config := folder / demo_folder_and_servers.CONFIG)
         loaded.create_or_upgrade_state()
         platform_access_and_clock_checks.read_platform_access_or_raise(loaded.platform, loaded.access_test_resources)
@@ -399,7 +402,7 @@ def _sync_or_raise_error(
     from crossdock.runs import sync_and_replay
     from crossdock.values.clock import SystemClock
 
-    with terminal_output.progress(wanted=not as_json) as progress:
+    with terminal_output.show_progress(wanted=not as_json) as progress:
         report = sync_and_replay.sync(
             loaded, streams, clock=clock or SystemClock(), progress=progress, interrupt=interrupt
         )

@@ -12,7 +12,7 @@ from crossdock.cli.shared_options_messages_and_signals import (
     check_each_value_is_utf8,
     echo_document_text,
     help_example,
-    say,
+    print_sentences,
 )
 from crossdock.values import explanations
 from crossdock.values.state_words import known_words
@@ -30,12 +30,14 @@ def explain(code: tuple[str, ...], *, as_json: bool) -> None:
     if code:
         name = " ".join(code).strip("[]")
         text = explanations.explanation(name)
-        echo_document_text(json.dumps({"code": name, "page": text})) if as_json else say(*text.rstrip().split("\n"))
+        echo_document_text(json.dumps({"code": name, "page": text})) if as_json else print_sentences(
+            *text.rstrip().split("\n")
+        )
         return
     titles = explanations.titles()
     if as_json:
         echo_document_text(json.dumps(titles, indent=2))
         return
     width = max(map(len, titles))
-    say(*(f"{each:{width}}  {title}" for each, title in titles.items()))
-    say("", *wrap(f"Words of reports: {', '.join(known_words())}", 80))
+    print_sentences(*(f"{each:{width}}  {title}" for each, title in titles.items()))
+    print_sentences("", *wrap(f"Words of reports: {', '.join(known_words())}", 80))

@@ -19,7 +19,7 @@ from crossdock.cli.shared_options_messages_and_signals import (
     explicitly_given_fleet_base_files,
     fleet_option,
     help_example,
-    say,
+    print_sentences,
 )
 from crossdock.errors import ConfigError
 
@@ -113,7 +113,7 @@ def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | Non
             )
             terminal_output.output_console().print("", table, sep="\n")
         else:
-            say(f"{len(assumed)} facts about the platform are assumed; --assumptions lists them")
+            print_sentences(f"{len(assumed)} facts about the platform are assumed; --assumptions lists them")
     return 0 if result.ok else 3
 
 

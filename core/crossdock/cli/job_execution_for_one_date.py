@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from crossdock.cli import terminal_output
 from crossdock.cli.scheduler_and_webhook_service import interruptible_service
-from crossdock.cli.shared_options_messages_and_signals import say
+from crossdock.cli.shared_options_messages_and_signals import print_sentences
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due, due_between
 from crossdock.config.schedules.job_and_schedule_config import jobs_in_order
@@ -107,7 +107,7 @@ class _JobRuns:
         if self._is_logged:
             self._make_run_log(day).log(text)
         else:
-            say(f"{self._job} for {day}: {text}", err=True)
+            print_sentences(f"{self._job} for {day}: {text}", err=True)
 
     def execute_report_and_notify(self, at: Due) -> int:
         log = self._make_run_log(at.business_date)
@@ -115,7 +115,7 @@ class _JobRuns:
             if self._is_logged:
                 timings = log.make_logged_timings(self._clock)
             else:
-                bars = stack.enter_context(terminal_output.progress(wanted=self._reports is None))
+                bars = stack.enter_context(terminal_output.show_progress(wanted=self._reports is None))
                 timings = Timings(self._clock, bars)
             interrupt = stack.enter_context(interruptible_service(self._log_format))
             send = event_sender_of_project(self._loaded, self._clock)

@@ -16,8 +16,8 @@ from crossdock.cli.shared_options_messages_and_signals import (
     config_option,
     help_example,
     help_meanings,
-    say,
-    say_how_many_shown,
+    print_counts_if_not_all_shown,
+    print_sentences,
 )
 from crossdock.values.state_words import RunState
 
@@ -65,16 +65,16 @@ def list_scheduled_runs(config: Path, *, limit: int, as_json: bool) -> None:
     ]
     if as_json:
         terminal_output.print_json({"paused": list(paused), "nights": rows})
-        say_how_many_shown(len(rows), total, "runs", err=True)
+        print_counts_if_not_all_shown(len(rows), total, "runs", err=True)
         return
     columns = ("job", "date", "due", "status", "run", "attempts", "note")
     shown = [(*(row[name] for name in _COLUMNS), " ".join((row["note"] or "").split())) for row in rows]
     terminal_output.output_console().print(
         terminal_output.make_fitting_table("Scheduled runs", columns, shown, numbers=("run", "attempts"))
     )
-    say_how_many_shown(len(shown), total, "runs")
+    print_counts_if_not_all_shown(len(shown), total, "runs")
     for job, text in paused.items():
-        say(f"paused: {job}{text and f' ({text})'}")
+        print_sentences(f"paused: {job}{text and f' ({text})'}")
 
 
 @jobs.command(epilog=help_example("crossdock jobs pause nightly"))
@@ -112,4 +112,4 @@ def _set_paused(job: str, config: Path, *, paused: bool) -> None:
         was_paused = job in tx.scheduled_runs.paused_jobs()
         tx.scheduled_runs.set_paused(job, clock.now(), paused=paused)
         change.store_audit_entry(tx, before=states[was_paused], after=states[paused])
-    say(f"{job}: {'paused' if paused else 'resumed'}")
+    print_sentences(f"{job}: {'paused' if paused else 'resumed'}")

@@ -18,10 +18,10 @@ from crossdock.cli.shared_options_messages_and_signals import (
     absolute_path,
     as_json,
     check_value_is_utf8,
-    check_writable,
     common_options,
     help_example,
-    say,
+    print_sentences,
+    raise_if_not_writable,
 )
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
@@ -64,7 +64,7 @@ def show_outgoing_record_file(
         )
     place = absolute_path(out)
     loaded = load_project(config)
-    check_writable(place)
+    raise_if_not_writable(place)
     (named,) = loaded.selected_streams([loaded.stream_of_record(stream)])
     name, body = outgoing_file_of_record(loaded, named, key_text_of_input(key), SystemClock())
     if place is not None:
@@ -73,7 +73,9 @@ def show_outgoing_record_file(
         content = base64.b64encode(body).decode() if raw else None
         terminal_output.print_json({"name": name, "bytes": len(body), "content_base64": content})
         return
-    say(f"{name}, {count_with_noun(len(body), 'byte')}" + (f", written to {place}" if place else ""), err=raw)
+    print_sentences(
+        f"{name}, {count_with_noun(len(body), 'byte')}" + (f", written to {place}" if place else ""), err=raw
+    )
     if raw:
         terminal_output.print_lines(
             terminal_output.output_console(), body.decode("utf-8", "backslashreplace").rstrip("\n")
@@ -124,7 +126,7 @@ def guess(file: Path, *, as_json: bool) -> int:
             }
         )
     else:
-        say(*format_guess_as_stream_yaml(found).splitlines())
+        print_sentences(*format_guess_as_stream_yaml(found).splitlines())
     return 0
 
 
@@ -268,10 +270,12 @@ def _show_first_lines_below_ruler(
     if as_json:
         terminal_output.print_json({"file": file.name, "lines": shown, "lengths": [len(line) for line in lines]})
         return 0
-    say(*add_position_rulers(shown, _WIDTH))
+    print_sentences(*add_position_rulers(shown, _WIDTH))
     lengths = sorted({len(line) for line in lines})
     verb = "it has" if len(lines) == 1 else "they have"
-    say("", f"{_number_of_shown_lines_text(len(lines), limit)}; {verb} {', '.join(map(str, lengths))} characters")
+    print_sentences(
+        "", f"{_number_of_shown_lines_text(len(lines), limit)}; {verb} {', '.join(map(str, lengths))} characters"
+    )
     return 0
 
 
@@ -323,11 +327,13 @@ def _print_records_with_places(
 ) -> None:
     name, room = found.name, max(_NARROW, get_terminal_size().columns) - len(_RAW)
     for number, (line, cells) in enumerate(records, 1):
-        say(f"{number}  {name}:{line}")
+        print_sentences(f"{number}  {name}:{line}")
         column, width = (max(map(len, texts)) for texts in zip(*((n, p) for n, (p, _) in cells.items()), strict=True))
-        say(*(f"   {each:{column}}  {place:{width}}  {text}".rstrip() for each, (place, text) in cells.items()))
+        print_sentences(
+            *(f"   {each:{column}}  {place:{width}}  {text}".rstrip() for each, (place, text) in cells.items())
+        )
         text = _bytes_as_escaped_text(raw.get(line, b""))
         starts = range(0, len(text), room)
-        say(*(f"{' ' * len(_RAW) if start else _RAW}{text[start : start + room]}" for start in starts), "")
+        print_sentences(*(f"{' ' * len(_RAW) if start else _RAW}{text[start : start + room]}" for start in starts), "")
     how = "as declared" if found.error is None else "before the error"
-    say(f"{name}: {count_with_noun(found.rows, 'record')}, {how}")
+    print_sentences(f"{name}: {count_with_noun(found.rows, 'record')}, {how}")

@@ -15,12 +15,12 @@ from crossdock.cli.scheduler_and_webhook_service import ServiceOptions, health_o
 from crossdock.cli.shared_options_messages_and_signals import (
     CommandGroup,
     ListenAddress,
-    address_option,
     common_options,
     config_option,
     help_example,
-    say,
-    warn,
+    listen_address_option,
+    print_sentences,
+    print_warning,
 )
 from crossdock.cli.web_console_serving_options import WebConsoleOptions, beside_option, web_console_options
 
@@ -42,7 +42,7 @@ _COLUMNS = ("id", "topic", "address", "active")
         "crossdock listen", "crossdock listen --address 0.0.0.0:8090", "crossdock listen register shop"
     ),
 )
-@address_option(
+@listen_address_option(
     "--address",
     "listen_at",
     default="127.0.0.1:8090",
@@ -141,7 +141,7 @@ def _audited_access_to_subscriptions(
     with (
         _access_to_subscriptions(loaded, connection) as subscriptions,
         logged_multi_transaction_change(
-            loaded, action, f"connection {connection}", clock=SystemClock(), warn_unlogged=warn
+            loaded, action, f"connection {connection}", clock=SystemClock(), warn_unlogged=print_warning
         ) as change,
     ):
         yield subscriptions, change
@@ -152,7 +152,7 @@ def _print_subscriptions(found: Sequence[Subscription], title: str, *, as_json: 
     if as_json:
         terminal_output.print_json(rows)
     elif not rows:
-        say("no subscription")
+        print_sentences("no subscription")
     else:
         shown = [row | {"active": "yes" if row["active"] else "no"} for row in rows]
         terminal_output.print_rows(title, _COLUMNS, shown, numbers=())
@@ -161,5 +161,7 @@ def _print_subscriptions(found: Sequence[Subscription], title: str, *, as_json: 
 def _print_new_secrets(found: Sequence[Subscription]) -> None:
     for each in found:
         if each.secret is not None:
-            say(f"The vendor has made a secret for {each.topic}, and tells it only now:", f"  {each.secret}", err=True)
-            say("Put it where webhooks.secrets of the connection refers to.", err=True)
+            print_sentences(
+                f"The vendor has made a secret for {each.topic}, and tells it only now:", f"  {each.secret}", err=True
+            )
+            print_sentences("Put it where webhooks.secrets of the connection refers to.", err=True)

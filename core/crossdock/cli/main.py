@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 import click
 
-from crossdock.cli.shared_options_messages_and_signals import CommandGroup, say, store_selected_configs
+from crossdock.cli.shared_options_messages_and_signals import CommandGroup, print_sentences, store_selected_configs
 from crossdock.errors import CrossdockError, InternalError, StateError, StoppedError, text_with_code
 from crossdock.printable import printable, printable_lines
 
@@ -147,7 +147,9 @@ def _exit_despite_threads(code: int) -> None:
         left = [each for each in threading.enumerate() if not each.daemon and each is not threading.main_thread()]
         if left and not any(map(_thread_runs_crossdock_code, left)):
             names = ", ".join(printable(each.name) for each in left)
-            say(f"crossdock: the process ends, although threads that a connector has started go on: {names}", err=True)
+            print_sentences(
+                f"crossdock: the process ends, although threads that a connector has started go on: {names}", err=True
+            )
             os._exit(code)
 
 
@@ -165,7 +167,7 @@ def _report_failed_output(code: int, output: FailureTolerantOutput | None) -> in
         return code
     reason = output.failure.strerror
     message = f"the output cannot be written ({reason}), so that it is not whole; the command itself went on to its end"
-    say(f"crossdock: {message}", "crossdock runs and crossdock show have the results of runs", err=True)
+    print_sentences(f"crossdock: {message}", "crossdock runs and crossdock show have the results of runs", err=True)
     return code or StateError.exit_code
 
 
@@ -173,7 +175,7 @@ def _run_and_report_errors(command: Callable[[], Any]) -> int:
     try:
         result = command()
     except CrossdockError as error:
-        say(*f"crossdock: {text_with_code(error)}".split("\n"), err=True)
+        print_sentences(*f"crossdock: {text_with_code(error)}".split("\n"), err=True)
         return error.exit_code
     except click.ClickException as error:
         _show_usage_error(error)
@@ -192,7 +194,7 @@ def _show_author_error_or_defect(error: BaseException) -> int:
 
     found = author_code_error_or_none(error)
     if found is not None:
-        say(*f"crossdock: {text_with_code(found)}".split("\n"), err=True)
+        print_sentences(*f"crossdock: {text_with_code(found)}".split("\n"), err=True)
         return found.exit_code
     if isinstance(error, SystemExit):
         raise error

@@ -15,11 +15,11 @@ from crossdock.cli.project_and_state import load_project
 from crossdock.cli.shared_options_messages_and_signals import (
     MOST,
     absolute_path,
-    check_writable,
     common_options,
     help_example,
     help_meanings,
-    say,
+    print_sentences,
+    raise_if_not_writable,
 )
 from crossdock.runs import tables_and_sentences_of_run
 from crossdock.values.clock import SystemClock
@@ -78,7 +78,7 @@ def plan(
 
     place = absolute_path(out)
     loaded = load_project(config)
-    check_writable(place)
+    raise_if_not_writable(place)
     listing = _Listing(
         _ShownLimit.from_limit_option(limit, as_json=as_json), loaded.personal_data_masks, removals.operation_verb
     )
@@ -90,7 +90,7 @@ def plan(
         listing.add_in_doubt,
         listing.add_withheld,
     )
-    with terminal_output.progress(wanted=not as_json) as progress:
+    with terminal_output.show_progress(wanted=not as_json) as progress:
         if out is None:
             planned, saved = dry_run.plan(loaded, list(streams), listener, clock=SystemClock(), progress=progress), None
         else:
@@ -117,12 +117,12 @@ def plan(
         _show(terminal_output.output_console(), listing, planned)
     if planned.errors:
         if out is not None:
-            say(f"not saved to {out}: a stream could not be planned", err=True)
+            print_sentences(f"not saved to {out}: a stream could not be planned", err=True)
         return planned.exit_code
     if place is not None and saved is not None:
         saved.save(place)
         if not as_json:
-            say(f"saved; execute it with: crossdock apply {out}")
+            print_sentences(f"saved; execute it with: crossdock apply {out}")
     return 10 if detailed_exitcode and planned.operations else 0
 
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from crossdock.cli.shared_options_messages_and_signals import overriding_config_files, say
+from crossdock.cli.shared_options_messages_and_signals import overriding_config_files, print_sentences
 from crossdock.errors import ConfigError, CrossdockError, StateError, text_with_code, worst_exit_code
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class FleetStates:
                     yield path.stem, result
                 except CrossdockError as error:
                     self.errors[path.stem] = error
-                    say(*f"crossdock: {path.stem}: {text_with_code(error)}".split("\n"), err=True)
+                    print_sentences(*f"crossdock: {path.stem}: {text_with_code(error)}".split("\n"), err=True)
 
     def _state_url_and_result(self, path: Path, read: Callable[[Project], T]) -> tuple[str, T]:
         from crossdock.config.project import project

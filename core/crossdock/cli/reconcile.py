@@ -15,10 +15,10 @@ from crossdock.cli.project_and_state import load_project
 from crossdock.cli.shared_options_messages_and_signals import (
     MOST,
     absolute_path,
-    check_writable,
     common_options,
     help_example,
-    say,
+    print_sentences,
+    raise_if_not_writable,
 )
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
@@ -123,7 +123,7 @@ def reconcile_print_and_save(
     chosen = None if sample is None else Sample(sample, seed or 0)
     with (
         open_session(loaded, SystemClock(), attempt=None) as session,
-        terminal_output.progress(wanted=not as_json) as progress,
+        terminal_output.show_progress(wanted=not as_json) as progress,
     ):
         found, plan = repair.plan(session, names, progress, sample=chosen, remove_extra=remove_extra)
         document = _document_with_shown_differences(found, found.first_differences_of_each_class(limit, only))
@@ -144,7 +144,7 @@ def reconcile_print_and_save(
         repair.refuse_sample_or_too_many(found)
         plan.save(place)
         if not as_json:
-            say(f"saved; repair with: crossdock apply {out}")
+            print_sentences(f"saved; repair with: crossdock apply {out}")
     return found, document
 
 
@@ -160,7 +160,7 @@ def _check_options(out: Path | None, sample: int | None, seed: int | None, *, re
     if remove_extra and out is None:
         hint = "add -o PLAN, and apply it with 'crossdock apply PLAN'"
         raise ConfigError("--remove-extra is part of a repair, which is not saved", hint=hint, code="options_conflict")
-    check_writable(out)
+    raise_if_not_writable(out)
 
 
 def _result_document(found: Reconciliation) -> dict[str, Any]:

@@ -19,16 +19,16 @@ from crossdock.cli.shared_options_messages_and_signals import (
     MOST,
     CommandGroup,
     UtcTime,
+    ask_or_raise_not_confirmed,
     check_value_is_utf8,
     common_options,
-    confirm,
     explicitly_given_fleet_base_files,
     fleet_option,
     help_example,
     help_meanings,
-    interruptible,
-    say,
-    say_how_many_shown,
+    print_counts_if_not_all_shown,
+    print_sentences,
+    stop_event_set_by_signals,
     yes_option,
 )
 from crossdock.errors import ConfigError
@@ -136,10 +136,12 @@ def _say_hidden_records(
     for item in items:
         shown[item["state"]] += item.get("records", 1)
     for kind in kinds:
-        say_how_many_shown(shown[kind], totals[kind], f"{kind.replace('-', ' ')} records", err=err)
+        print_counts_if_not_all_shown(shown[kind], totals[kind], f"{kind.replace('-', ' ')} records", err=err)
         if kind == "rejected" and shown[kind] < totals[kind]:
             for (stream, code), number in reasons.most_common():
-                say(f"  {number:,} {code}: crossdock records list --stream {stream} --reason {code}", err=err)
+                print_sentences(
+                    f"  {number:,} {code}: crossdock records list --stream {stream} --reason {code}", err=err
+                )
 
 
 class _Listed(Struct, frozen=True):
@@ -258,10 +260,12 @@ def resolve_(
             operator_decisions.raise_if_target_id_impossible(intents, delivered_as)
         if delivered_as is not None:
             text = _look_up_and_describe_id(loaded, intents, delivered_as, no_lookup=no_lookup)
-            confirm(f"record that {text}", yes=yes)
+            ask_or_raise_not_confirmed(f"record that {text}", yes=yes)
         elif key is None:
             what = "delivered" if delivered else "not delivered, so that the next sync sends them"
-            confirm(f"record {count_with_noun(len(intents), 'operation')} of {stream} as {what}", yes=yes)
+            ask_or_raise_not_confirmed(
+                f"record {count_with_noun(len(intents), 'operation')} of {stream} as {what}", yes=yes
+            )
         _resolve(loaded, choice, intents, delivered_as, change, not_delivered=not_delivered)
     number = len(intents)
     terminal_output.print_result({"resolved": number}, f"resolved {count_with_noun(number, 'record')}", as_json=as_json)
@@ -392,17 +396,17 @@ def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
         return
     stream, key = intent.identity.stream, intent.identity.key
     sent = f"first sent {instant_text(intent.first_sent_at)}" if intent.first_sent_at else "not known to be sent"
-    say(f"create of {stream} {key}, {sent}, {count_with_noun(intent.attempts, 'attempt')}")
+    print_sentences(f"create of {stream} {key}, {sent}, {count_with_noun(intent.attempts, 'attempt')}")
     for each in candidates:
-        say(f"  {each.target_id}  {_candidate_text(each)}")
+        print_sentences(f"  {each.target_id}  {_candidate_text(each)}")
     if not candidates:
-        say(
+        print_sentences(
             f"  {intent.scope.target} has no such record"
             + ("" if complete else " among the first ones that were looked through")
         )
     elif not complete:
-        say("  there may be others: only the first records since then were looked through")
-    say(
+        print_sentences("  there may be others: only the first records since then were looked through")
+    print_sentences(
         f"it arrived:    crossdock records resolve {stream} {key} --delivered-as ID",
         f"it did not:    crossdock records resolve {stream} {key} --not-delivered",
     )
@@ -542,7 +546,7 @@ def replay_(
     from crossdock.runs.open_record_lists import filter_of_options
 
     loaded, choice = load_project(config), filter_of_options(stream, key, reason, since, file)
-    with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
+    with stop_event_set_by_signals() as interrupt, terminal_output.show_progress(wanted=not as_json) as progress:
         report = sync_and_replay.replay(loaded, choice, clock=SystemClock(), progress=progress, interrupt=interrupt)
     return show_report(report, as_json=as_json)
 
@@ -608,7 +612,7 @@ def _drop_records(
             "no such record", hint="'crossdock records list' shows the existing ones", code="record_unknown"
         )
     if choice.key is None:
-        confirm(
+        ask_or_raise_not_confirmed(
             f"drop {count_with_noun(number, 'record')} of {choice.stream} ({_numbers_by_state_text(chosen)})", yes=yes
         )
     at = SystemClock().now()
@@ -645,7 +649,9 @@ def _drop_from_inbox(loaded: Project, choice: RecordFilter, change: Change, *, y
                 code="record_unknown",
             )
         if choice.key is None:
-            confirm(f"drop {count_with_noun(len(hints), 'record')} of {choice.stream} from the inbox", yes=yes)
+            ask_or_raise_not_confirmed(
+                f"drop {count_with_noun(len(hints), 'record')} of {choice.stream} from the inbox", yes=yes
+            )
         number = len(hints)
 
         def drop(tx: Transaction) -> None:

@@ -10,7 +10,13 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project, read_state
 from crossdock.cli.runs import run_or_newest
-from crossdock.cli.shared_options_messages_and_signals import MOST, common_options, help_example, say, warn
+from crossdock.cli.shared_options_messages_and_signals import (
+    MOST,
+    common_options,
+    help_example,
+    print_sentences,
+    print_warning,
+)
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 
@@ -63,7 +69,7 @@ def _write_run_report(run: int | None, out: Path | None, config: Path) -> None:
         )
     path = out or Path(f"run-{found.id}.html")
     page_rendering.write_page_file(path, page)
-    say(f"run {found.id}: {found.status}; report written to {path}")
+    print_sentences(f"run {found.id}: {found.status}; report written to {path}")
 
 
 def _write_month_report(text: str, out: Path | None, config: Path, *, as_json: bool) -> None:
@@ -84,11 +90,11 @@ def _write_month_report(text: str, out: Path | None, config: Path, *, as_json: b
     path = out or (None if as_json else Path(f"{month.name}.html"))
     if path is not None:
         page_rendering.write_page_file(
-            path, month_summary_page.self_contained_page(month, tenant=loaded.platform.tenant, at=now)
+            path, month_summary_page.render_month_file(month, tenant=loaded.platform.tenant, at=now)
         )
-        say(f"{month.name}: {_month_totals_text(month)}; report written to {path}", err=as_json)
+        print_sentences(f"{month.name}: {_month_totals_text(month)}; report written to {path}", err=as_json)
     if note := month_summary_page.removed_runs_note(month):
-        warn(note)
+        print_warning(note)
     if as_json:
         terminal_output.print_json(month_document(month))
 

@@ -19,8 +19,8 @@ from crossdock.cli.shared_options_messages_and_signals import (
     fleet_option,
     help_example,
     help_meanings,
-    say,
-    say_how_many_shown,
+    print_counts_if_not_all_shown,
+    print_sentences,
 )
 from crossdock.errors import ConfigError, text_with_code
 from crossdock.runs import slowest_steps_and_allowance_summary, tables_and_sentences_of_run
@@ -63,7 +63,7 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
         with read_state(config) as (tx, _):
             found, total = tx.runs.listed(limit=limit), tx.runs.count_all()
         _print_runs([(None, run) for run in found], as_json=as_json)
-        say_how_many_shown(len(found), total, "runs", err=as_json)
+        print_counts_if_not_all_shown(len(found), total, "runs", err=as_json)
         return 0
     from crossdock.console import page_rendering, run_and_fleet_report
 
@@ -77,10 +77,12 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
         page_rendering.write_page_file(
             out, run_and_fleet_report.render_fleet_report_file(newest_of, errors, at=SystemClock().now())
         )
-        say(f"report written to {out}", err=as_json)
+        print_sentences(f"report written to {out}", err=as_json)
     newest = sorted(of_fleet, key=lambda each: (each[1].started_at, each[0], each[1].id), reverse=True)
     _print_runs(newest[:limit], as_json=as_json, of_fleet=True)
-    say_how_many_shown(len(newest[:limit]), sum(total for _, total in counted_runs.values()), "runs", err=as_json)
+    print_counts_if_not_all_shown(
+        len(newest[:limit]), sum(total for _, total in counted_runs.values()), "runs", err=as_json
+    )
     return states.exit_code
 
 
@@ -146,7 +148,7 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
             )
     if out:
         page_rendering.write_page_file(out, page)
-        say(f"run {found.id}: {found.status}; report written to {out}", err=as_json)
+        print_sentences(f"run {found.id}: {found.status}; report written to {out}", err=as_json)
     if as_json:
         document = tables_and_sentences_of_run.run_document(
             found
@@ -182,12 +184,12 @@ def run_or_newest(tx: Transaction, run: int | None) -> RunRecord:
 
 def _print_run(run: RunRecord, operations: Mapping[str, int] | None) -> None:
     for error in error_texts(run.messages):
-        say(*f"error: {error}".split("\n"), "")
+        print_sentences(*f"error: {error}".split("\n"), "")
     if run.tally is None:
         requests = count_with_noun(run.requests, "request")
         title = tables_and_sentences_of_run.run_title(tables_and_sentences_of_run.run_document(run))
         counts = ", ".join(f"{number:,} {status.replace('_', ' ')}" for status, number in (operations or {}).items())
-        say(
+        print_sentences(
             f"{title}, started at {instant_text(run.started_at)}, has no tally: {run.status}, {requests}",
             f"its operations: {counts or 'none'}",
         )
@@ -205,4 +207,4 @@ def _print_run(run: RunRecord, operations: Mapping[str, int] | None) -> None:
             terminal_output.make_fitting_table("Slowest steps", columns, lines, numbers=columns[1:])
         )
     if (tokens := slowest_steps_and_allowance_summary.allowance_summary(run)) is not None:
-        say(f"allowance: {tokens}")
+        print_sentences(f"allowance: {tokens}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.shared_options_messages_and_signals import CommandGroup, as_json, help_example, say
+from crossdock.cli.shared_options_messages_and_signals import CommandGroup, as_json, help_example, print_sentences
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def print_result(text: str, document: object, *, as_json: bool) -> None:
 
         print_json(document)
     else:
-        say(text)
+        print_sentences(text)
 
 
 def print_credentials_without_secrets(title: str, found: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:

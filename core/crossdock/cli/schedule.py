@@ -24,12 +24,12 @@ from crossdock.cli.scheduler_and_webhook_service import (
 )
 from crossdock.cli.shared_options_messages_and_signals import (
     ListenAddress,
-    address_option,
     as_json,
     config_option,
     explicitly_given_fleet_base_files,
     fleet_option,
     help_example,
+    listen_address_option,
 )
 from crossdock.cli.web_console_serving_options import WebConsoleOptions, beside_option, web_console_options
 from crossdock.errors import ConfigError
@@ -80,7 +80,7 @@ AT_ONCE, MOST_AT_ONCE = 4, 16
     metavar="NAME[=ADDRESS]",
     help="With --fleet: where runs are executed: threads (default), processes, or dask=tcp://HOST:PORT.",
 )
-@address_option(
+@listen_address_option(
     "--listen",
     help="Also receive webhooks, as 'crossdock listen' does; by default on 127.0.0.1 only.",
 )

@@ -17,7 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 from msgspec import Struct, structs
 
-from crossdock.cli.shared_options_messages_and_signals import ListenAddress, address_option, interruptible
+from crossdock.cli.shared_options_messages_and_signals import (
+    ListenAddress,
+    listen_address_option,
+    stop_event_set_by_signals,
+)
 from crossdock.cli.web_console_serving_options import WebConsoleOptions
 from crossdock.errors import ConfigError, CrossdockError, text_with_code
 
@@ -45,7 +49,9 @@ would wait for 5 ms while a run computes.
 GARBAGE_AT = 10_000  # objects; a collection of the 200,000 of other commands stops all threads for 70 ms
 
 
-health_option = address_option("--health", help="Serve /healthz, /readyz and /metrics; by default on 127.0.0.1 only.")
+health_option = listen_address_option(
+    "--health", help="Serve /healthz, /readyz and /metrics; by default on 127.0.0.1 only."
+)
 
 
 class ServiceOptions(Struct, frozen=True):
@@ -191,7 +197,7 @@ def interruptible_service(log_format: LogFormat) -> AbstractContextManager[threa
     """Do the same as `interruptible`, for a process whose threads log."""
     from crossdock.services.scheduler.stderr_log import LOGGER, print_notice_between_log_lines
 
-    return interruptible(LOGGER.info if log_format == "json" else print_notice_between_log_lines)
+    return stop_event_set_by_signals(LOGGER.info if log_format == "json" else print_notice_between_log_lines)
 
 
 def _notifier(loaded: Project) -> Notifier | None:

@@ -45,7 +45,7 @@ def parse_listen_address(_: click.Context, option: click.Parameter, text: str | 
     return ListenAddress((found["host"] or "127.0.0.1").strip("[]"), int(found["port"]))
 
 
-address_option = partial(click.option, metavar="[HOST:]PORT", callback=parse_listen_address)
+listen_address_option = partial(click.option, metavar="[HOST:]PORT", callback=parse_listen_address)
 
 
 def absolute_path(path: Path | None) -> Path | None:
@@ -53,7 +53,7 @@ def absolute_path(path: Path | None) -> Path | None:
     return None if path is None else path.absolute()
 
 
-def check_writable(*paths: Path | None) -> None:
+def raise_if_not_writable(*paths: Path | None) -> None:
     for path in paths:
         if path is None:
             continue
@@ -192,7 +192,7 @@ def help_meanings(title: str, words: Iterable[StateWord], *, options: bool = Fal
 yes_option = click.option("--yes", is_flag=True, help="Do not ask; needed where no terminal is attached.")
 
 
-def confirm(action: str, *, yes: bool) -> None:
+def ask_or_raise_not_confirmed(action: str, *, yes: bool) -> None:
     """Ask whether to do *action*, such as ``drop 45 records``. Raises NotConfirmedError on no, or without anybody."""
     if yes:
         return
@@ -211,31 +211,31 @@ def _name_of_person(ctx: click.Context, parameter: click.Parameter, value: str |
     return check_value_is_utf8(ctx, parameter, name) or name
 
 
-by_option = click.option(
+person_name_option = click.option(
     "--by", metavar="NAME", callback=_name_of_person, help="Who you are; by default your user and host."
 )
 
 
-def say_how_many_shown(shown: int, total: int, what: str, *, err: bool = False) -> None:
+def print_counts_if_not_all_shown(shown: int, total: int, what: str, *, err: bool = False) -> None:
     if shown < total:
-        say(f"{shown:,} of {total:,} {what} are shown: --limit {min(total, MOST)} shows all", err=err)
+        print_sentences(f"{shown:,} of {total:,} {what} are shown: --limit {min(total, MOST)} shows all", err=err)
 
 
-def say(*lines: str, err: bool = False) -> None:
+def print_sentences(*lines: str, err: bool = False) -> None:
     """Print lines. Texts quoted in them cannot add a line or control the terminal."""
     click.echo("\n".join(map(printable, lines)), err=err)
 
 
-def warn(text: str) -> None:
-    say(f"crossdock: warning: {text}", err=True)
+def print_warning(text: str) -> None:
+    print_sentences(f"crossdock: warning: {text}", err=True)
 
 
 def _print_notice(text: str) -> None:
-    say("", text, err=True)
+    print_sentences("", text, err=True)
 
 
 @contextmanager
-def interruptible(notify: Callable[[str], None] = _print_notice) -> Iterator[threading.Event]:
+def stop_event_set_by_signals(notify: Callable[[str], None] = _print_notice) -> Iterator[threading.Event]:
     """Yield an event set by SIGINT and SIGTERM, so that a run stops in order. A second signal stops it at once."""
     stop = threading.Event()
 

@@ -16,10 +16,10 @@ from crossdock.cli.shared_options_messages_and_signals import (
     common_options,
     config_option,
     help_example,
-    interruptible,
     overriding_config_files,
-    say,
-    warn,
+    print_sentences,
+    print_warning,
+    stop_event_set_by_signals,
 )
 from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
@@ -64,8 +64,8 @@ def sync(
     from crossdock.runs.timings import Timings
     from crossdock.services.observability.optional_trace_export import open_trace_export
 
-    with open_trace_export(warn) as trace:
-        with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
+    with open_trace_export(print_warning) as trace:
+        with stop_event_set_by_signals() as interrupt, terminal_output.show_progress(wanted=not as_json) as progress:
             timings = Timings(SystemClock(), progress)
             try:
                 report = run(
@@ -118,7 +118,7 @@ def apply(plan: Path | None, config: Path, *, resume: bool, give_up: bool, as_js
         return _give_up_undo(loaded, as_json=as_json)
     if plan is not None:
         return execute_plan_and_show(loaded, plan_and_apply.PlanFile.load(plan), as_json=as_json)
-    with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
+    with stop_event_set_by_signals() as interrupt, terminal_output.show_progress(wanted=not as_json) as progress:
         report = undo_application.settle_and_complete_begun_undo(
             loaded, clock=SystemClock(), progress=progress, interrupt=interrupt
         )
@@ -132,7 +132,7 @@ def execute_plan_and_show(loaded: Project, approved: PlanFile, *, as_json: bool)
     from crossdock.runs.undo import undo_application
 
     ways = {"sync": plan_and_apply.apply, "repair": repair.apply, "undo": undo_application.apply}
-    with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
+    with stop_event_set_by_signals() as interrupt, terminal_output.show_progress(wanted=not as_json) as progress:
         report = ways[approved.kind](loaded, approved, clock=SystemClock(), progress=progress, interrupt=interrupt)
     return show_report(report, as_json=as_json)
 
@@ -159,5 +159,5 @@ def show_report(report: Report, *, as_json: bool) -> int:
     else:
         terminal_output.show_run(terminal_output.output_console(), report.as_json())
         if report.all_open.total:
-            say("'crossdock records list' shows what is open", err=True)
+            print_sentences("'crossdock records list' shows what is open", err=True)
     return report.exit_code

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from crossdock.cli.shared_options_messages_and_signals import echo_document_text, say, warn
+from crossdock.cli.shared_options_messages_and_signals import echo_document_text, print_sentences, print_warning
 from crossdock.printable import printable, printable_json
 from crossdock.runs import tables_and_sentences_of_run
 from crossdock.values.progress import SilentProgress, Unit
@@ -49,7 +49,7 @@ def print_result(document: Any, *lines: str, as_json: bool) -> None:
     if as_json:
         print_json(document)
     elif lines:
-        say(*lines)
+        print_sentences(*lines)
 
 
 def make_fitting_table(
@@ -85,7 +85,7 @@ class WarningsOnly(SilentProgress):
     """Shows only warnings, for output that goes to a log."""
 
     def warn(self, text: str) -> None:
-        warn(text)
+        print_warning(text)
 
     def show_overall_progress(self, name: str, done: int, total: int, note: str) -> None:
         """Show the progress of the whole work, of which the stages are a part. A log ignores it."""
@@ -133,7 +133,7 @@ class _ProgressBars(WarningsOnly):
 
 
 @contextmanager
-def progress(*, wanted: bool) -> Iterator[WarningsOnly]:
+def show_progress(*, wanted: bool) -> Iterator[WarningsOnly]:
     """Show bars with rate and remaining time on a terminal; otherwise only warnings."""
     if not wanted:
         yield WarningsOnly()
@@ -157,7 +157,7 @@ def print_errors(errors: Mapping[str, CrossdockError]) -> None:
 def print_error_messages(messages: Iterable[RunMessage]) -> None:
     """Print each error of a run once, with the streams that it stopped. The run has shown its warnings and notes."""
     for text in error_texts(messages):
-        say(*f"crossdock: {text}".split("\n"), err=True)
+        print_sentences(*f"crossdock: {text}".split("\n"), err=True)
 
 
 def show_run(console: Console, report: Mapping[str, Any]) -> None:

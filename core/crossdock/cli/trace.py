@@ -9,7 +9,12 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project
-from crossdock.cli.shared_options_messages_and_signals import check_value_is_utf8, common_options, help_example, say
+from crossdock.cli.shared_options_messages_and_signals import (
+    check_value_is_utf8,
+    common_options,
+    help_example,
+    print_sentences,
+)
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -51,7 +56,7 @@ def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None
         terminal_output.print_json([record_history_lines.history_document(each) for each in histories])
         return
     if first_line is not None:
-        say(f"nearest known record, which begins on line {first_line}:")
+        print_sentences(f"nearest known record, which begins on line {first_line}:")
     for history in histories:
         for line in record_history_lines.history_lines(history):
             terminal_output.output_console().print(line, soft_wrap=True)

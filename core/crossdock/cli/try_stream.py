@@ -15,7 +15,7 @@ from crossdock.cli.shared_options_messages_and_signals import (
     check_value_is_utf8,
     common_options,
     help_example,
-    say,
+    print_sentences,
 )
 from crossdock.errors import CrossdockError
 from crossdock.values.clock import SystemClock
@@ -77,7 +77,7 @@ def try_(
     folder = absolute_path(folder)
     loaded = _load_project_or_show_traceback(config, raw=raw)
     recording = _new_recording(loaded, stream, folder, personal) if folder else None
-    with terminal_output.progress(wanted=not as_json) as progress:
+    with terminal_output.show_progress(wanted=not as_json) as progress:
         around = recording.recording_transport if recording else None
         trial = try_stream(loaded, stream, number, clock=SystemClock(), progress=progress, recorded=around)
     bound = trial.bound
@@ -99,7 +99,7 @@ def try_(
     if trial.error is not None:
         says_stream = trial.error.where == bound.name
         if not as_json:
-            say(*raised, err=True)
+            print_sentences(*raised, err=True)
         terminal_output.print_errors({"" if says_stream else bound.name: trial.error})
         return trial.error.exit_code
     return 1 if trial.rejected_count else 0
@@ -112,7 +112,7 @@ def _load_project_or_show_traceback(config: Path, *, raw: bool) -> Project:
         return load_project(config)
     except CrossdockError as error:
         if raw:
-            say(*author_traceback_lines(error), err=True)
+            print_sentences(*author_traceback_lines(error), err=True)
         raise
 
 
@@ -151,10 +151,10 @@ def _print_recording(recorded: dict[str, Any]) -> None:
     if not recorded:
         return
     if not recorded["requests"]:
-        say("nothing is recorded: the stream sent no HTTP request through ctx.api")
+        print_sentences("nothing is recorded: the stream sent no HTTP request through ctx.api")
         return
     requests, values = count_with_noun(recorded["requests"], "request"), count_with_noun(recorded["replaced"], "value")
-    say(
+    print_sentences(
         f"{recorded['folder']}: {requests} recorded; {values} replaced",
         "Read the files before you share them: other members may have personal data too; name them with --personal.",
     )

@@ -13,10 +13,10 @@ from crossdock.cli.project_and_state import load_project
 from crossdock.cli.shared_options_messages_and_signals import (
     MOST,
     absolute_path,
-    check_writable,
     common_options,
     help_example,
-    say,
+    print_sentences,
+    raise_if_not_writable,
 )
 from crossdock.cli.sync import execute_plan_and_show
 from crossdock.values.clock import SystemClock
@@ -80,7 +80,7 @@ def plan_or_execute_undo(
 
     if execute and out is not None:
         raise click.UsageError("a plan is saved with --out, or executed with --execute")
-    check_writable(place := absolute_path(out))
+    raise_if_not_writable(place := absolute_path(out))
     by_kind: dict[str, list[UndoneRecord]] = {kind: [] for kind in _KINDS}
 
     def listed(each: UndoneRecord) -> None:
@@ -89,7 +89,7 @@ def plan_or_execute_undo(
 
     with (
         open_session(loaded, SystemClock(), attempt=None) as session,
-        terminal_output.progress(wanted=not as_json) as progress,
+        terminal_output.show_progress(wanted=not as_json) as progress,
     ):
         found, plan = undoing.plan(session, undone_runs(session), listed, progress)
     shown = [each for kind in by_kind.values() for each in kind]
@@ -101,11 +101,11 @@ def plan_or_execute_undo(
     if is_executed:
         return execute_plan_and_show(loaded, plan, as_json=as_json)
     if out is not None and not sum(found.operation_counts.values()):
-        say(f"not saved to {out}: there is nothing to undo", err=True)
+        print_sentences(f"not saved to {out}: there is nothing to undo", err=True)
     elif place is not None:
         plan.save(place)
         if not as_json:
-            say(f"saved; undo with: crossdock apply {out}")
+            print_sentences(f"saved; undo with: crossdock apply {out}")
     return 1 if found.kept_count else 0
 
 
@@ -152,7 +152,7 @@ def _show(found: UndoPlan, shown: list[UndoneRecord]) -> None:
     for (stream, reason), number in sorted(found.kept.items()):
         console.print(f"{stream}: {count_with_noun(number, 'record')} left as they are: {reason}", soft_wrap=True)
     counts = ", ".join(f"{number:,} {kind}" for kind, number in sorted(found.operation_counts.items()))
-    say(f"undo of {found.undone.title}: {counts or 'nothing to do'}")
+    print_sentences(f"undo of {found.undone.title}: {counts or 'nothing to do'}")
 
 
 def _reason_or_restored_members(each: UndoneRecord) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from crossdock.cli.shared_options_messages_and_signals import ListenAddress, address_option
+from crossdock.cli.shared_options_messages_and_signals import ListenAddress, listen_address_option
 
 if TYPE_CHECKING:
     from crossdock.console.tenant_configs_and_states import Tenants
@@ -40,8 +40,8 @@ class WebConsoleOptions(NamedTuple):
         from crossdock.values.clock import SystemClock
 
         protection = Protection(*self[1:])
-        protection.check_protected_before_serving(self.address.host)
-        with web_server.serve(
+        protection.raise_if_unprotected(self.address.host)
+        with web_server.serve_console_in_thread(
             find(), SystemClock(), *self.address, allowed_hosts=allowed_hosts, protection=protection
         ) as url:
             yield url
@@ -94,7 +94,9 @@ def console_tenants_of_fleet(pattern: str, base_files: Sequence[Path]) -> Tenant
     return tenant_configs_and_states.fleet_tenants(pattern, base_files)
 
 
-beside_option = address_option("--console", "address", help="Serve the console as well; by default on 127.0.0.1 only.")
+beside_option = listen_address_option(
+    "--console", "address", help="Serve the console as well; by default on 127.0.0.1 only."
+)
 
 
 def web_console_options(address: Callable[[Any], Any]) -> Callable[[F], F]:

@@ -9,12 +9,19 @@ from hashlib import sha256
 
 from starlette.responses import Response
 
-from crossdock.console.action_definitions import ACTIONS, GENERAL, Action, Fields, Preview, permitted_action_links
+from crossdock.console.action_definitions import (
+    ACTIONS,
+    ACTIONS_ON_ALL_STREAMS,
+    Action,
+    Fields,
+    Preview,
+    permitted_action_links,
+)
 from crossdock.console.audit_log_page import subject_cell
 from crossdock.console.error_code_page import error_codes_in, explanation_links
 from crossdock.console.page_request_context import PageError, PageRequest
 from crossdock.console.page_tables import Link, table
-from crossdock.console.started_commands import WAITS_S, About, AlreadyStartedError, StartedCommand
+from crossdock.console.started_commands import WAITS_S, AlreadyStartedError, CommandSubject, StartedCommand
 from crossdock.printable import is_storable
 from crossdock.state import AuditFilter
 from crossdock.values.actor import Actor
@@ -25,7 +32,7 @@ _COLUMNS = ("started", "what", "by", "reason", "result")
 _LISTED = 100
 _SOON = timedelta(hours=1)  # in which a command that was started makes its entry in the audit log
 _CHANGED = "It has changed since it was shown, or somebody else was faster. Look again."
-_NEXT = {
+_NEXT_STEP_BY_EXIT_CODE = {
     0: ("It is done, and nothing of it is left to do.", ""),
     1: ("Look at what is open, and decide about it.", "records"),
     2: ("Correct the config, or what was entered, as the message says, then start it again.", "settings"),
@@ -35,7 +42,7 @@ _NEXT = {
     130: ("Start it again when it may go on: it continues from what was delivered.", ""),
 }
 """What to do after each exit code, and the page where; without a page, on the start page."""
-_AFTER = {
+_NEXT_STEP_BY_COMMAND = {
     "approve": "Start the job or a sync: it makes exactly these changes. Otherwise the next run does.",
     "records resolve": "What was not delivered is sent by the next run; nothing else is left to do.",
     "records reopen": "Decide about the record again.",
@@ -117,7 +124,7 @@ def show_started_commands(visit: PageRequest) -> Response:
         "commands.html",
         "Started commands",
         commands=table(_COLUMNS, rows),
-        actions=permitted_action_links(visit, *((name, {}) for name in GENERAL)),
+        actions=permitted_action_links(visit, *((name, {}) for name in ACTIONS_ON_ALL_STREAMS)),
     )
 
 
@@ -149,13 +156,13 @@ def _next_step(visit: PageRequest, command: StartedCommand) -> Link | None:
         return None
     if command.has_plan and command.exit_code in {0, 1}:
         return Link("Read the plan, then execute it, or leave it: nothing is changed yet.", "")
-    do, page = _NEXT.get(command.exit_code, ("Read what it has printed.", ""))
+    do, page = _NEXT_STEP_BY_EXIT_CODE.get(command.exit_code, ("Read what it has printed.", ""))
     if command.exit_code == _REFUSED:
         with visit.read_transaction() as tx:
             page = "approvals" if any(each.approved_at is None for each in tx.pending_approvals.listed()) else ""
     if command.exit_code == 0:
         words = f"{' '.join(command.arguments)} "
-        do = next((text for begin, text in _AFTER.items() if words.startswith(f"{begin} ")), do)
+        do = next((text for begin, text in _NEXT_STEP_BY_COMMAND.items() if words.startswith(f"{begin} ")), do)
     return Link(do, visit.link(*filter(None, [page])))
 
 
@@ -196,7 +203,7 @@ def _subject_fields_in_address(action: Action, values: Mapping[str, str]) -> dic
     return given
 
 
-def _identity_of_action(action: Action, given: Fields) -> About:
+def _identity_of_action(action: Action, given: Fields) -> CommandSubject:
     return (action.name, *(f"{name}={text}" for name, text in given.items()))
 
 

@@ -593,7 +593,7 @@ ACTIONS: Mapping[str, Action] = {
     )
 }
 
-GENERAL = ("sync", "plan", "reconcile")
+ACTIONS_ON_ALL_STREAMS = ("sync", "plan", "reconcile")
 """The actions that are about all streams."""
 
 

@@ -12,7 +12,7 @@ from crossdock.config.project.project import Project
 from crossdock.console import connection_facts_without_connecting
 from crossdock.console.action_definitions import permitted_action_links
 from crossdock.console.connection_facts_without_connecting import ConnectionFacts, Credential, StreamLastRead
-from crossdock.console.page_request_context import PageError, PageRequest, limit_partner_requests
+from crossdock.console.page_request_context import PageError, PageRequest, raise_if_too_many_partner_requests
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.plot_shapes import plot_allowance_and_refusals, runs_within_day_of_newest
 from crossdock.errors import CrossdockError, add_code_to_first_line
@@ -72,7 +72,7 @@ def check_connections(visit: PageRequest) -> Response:
     """Answer a form: open the connections, as ``crossdock check`` does, and show what was found."""
     project = visit.project()
     chosen = _chosen_connection(visit, project)
-    with limit_partner_requests():
+    with raise_if_too_many_partner_requests():
         if chosen is None:
             found = list(tests_of_state_platform_and_connections.findings_of_all_tests(project))
         else:
@@ -102,7 +102,7 @@ def list_subscriptions(visit: PageRequest) -> Response:
     if chosen is None:
         raise PageError(400, "No connection was chosen.")
     with (
-        limit_partner_requests(),
+        raise_if_too_many_partner_requests(),
         open_subscriptions_of_connection(project, chosen.name, visit.console.clock) as opened,
     ):
         found = list(opened.subscriptions_at_vendor())

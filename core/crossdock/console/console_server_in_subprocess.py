@@ -69,7 +69,7 @@ def serve_in_subprocess(console: ConsoleOptions, warn: Callable[[str], None]) ->
         warn: Is told that the process has ended too early; it may be called from another thread.
 
     Raises:
-        ConfigError: As `crossdock.console.web_server.serve`.
+        ConfigError: As `crossdock.console.web_server.serve_console_in_thread`.
         UnavailableError: If the process ends at once.
     """
     process, url = _start_process(console)
@@ -154,7 +154,7 @@ def main() -> None:
         )  # the service decides; what is ignored by SIG_IGN, started commands would ignore
     console = ConsoleOptions.from_json(sys.stdin.readline())
     try:
-        with web_server.serve(
+        with web_server.serve_console_in_thread(
             console.tenants(),
             SystemClock(),
             console.host,

@@ -10,7 +10,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from crossdock.console.page_request_context import PageRequest, parse_business_date
-from crossdock.console.page_tables import Addresses, Cell, Link, Table, table
+from crossdock.console.page_tables import Cell, Link, MakePageAddress, Table, table
 from crossdock.runs.job_run_calendar import CalendarDay, CalendarRow, JobCalendar, LateFile, Missed, job_calendar
 from crossdock.runs.month_summary import year_month_text
 from crossdock.values.state_words import RunState, StateWord
@@ -50,7 +50,7 @@ class Grid(Struct, frozen=True):
     legend: Sequence[tuple[str, str, str]]
 
 
-def make_calendar_grid(calendar: JobCalendar, address: Addresses) -> Grid:
+def make_calendar_grid(calendar: JobCalendar, address: MakePageAddress) -> Grid:
     """Make the grid with its links: to the run of a date, or to the list of its runs if there are several."""
     return Grid(
         [(name, len(list(days))) for name, days in groupby(calendar.dates, year_month_text)],
@@ -60,12 +60,12 @@ def make_calendar_grid(calendar: JobCalendar, address: Addresses) -> Grid:
     )
 
 
-def _job_runs_link(row: CalendarRow, address: Addresses) -> Link:
+def _job_runs_link(row: CalendarRow, address: MakePageAddress) -> Link:
     chosen = {"job": row.job} if row.job else {"manual": 1}
     return Link(row.job or BY_HAND, address("runs", **chosen))
 
 
-def _cell(row: CalendarRow, day: date, address: Addresses) -> GridCell:
+def _cell(row: CalendarRow, day: date, address: MakePageAddress) -> GridCell:
     found = row.days.get(day)
     if found is None:
         return GridCell(day.day)
@@ -83,7 +83,7 @@ def _symbols(day: CalendarDay) -> str:
     return f"{_SYMBOLS[day.status]}{_CAUGHT_UP * day.is_caught_up}{_LATE * day.has_late_files}"
 
 
-def _cell_address(row: CalendarRow, day: date, found: CalendarDay, address: Addresses) -> str:
+def _cell_address(row: CalendarRow, day: date, found: CalendarDay, address: MakePageAddress) -> str:
     if found.newest is None:
         return ""
     if found.number == 1:
@@ -105,7 +105,7 @@ def _legend(calendar: JobCalendar) -> Iterator[tuple[str, str, str]]:
         yield "2", "", "the number of runs that were started by hand"
 
 
-def late_files_table(calendar: JobCalendar, address: Addresses) -> Table:
+def late_files_table(calendar: JobCalendar, address: MakePageAddress) -> Table:
     """Return a table of the files that came late."""
     newest = calendar.late_files[-_LATE_FILES_SHOWN:]
     return table(_LATE_FILES, (_late_file_row(each, address) for each in newest))
@@ -120,7 +120,7 @@ def late_files_left_out_note(calendar: JobCalendar) -> str:
     return " ".join(notes)
 
 
-def _late_file_row(file: LateFile, address: Addresses) -> Iterator[Cell]:
+def _late_file_row(file: LateFile, address: MakePageAddress) -> Iterator[Cell]:
     yield from (file.business_date.isoformat(), file.job)
     yield Link(str(file.run), address("runs", file.run))
     yield from (file.stream, file.name, instant_text(file.due))

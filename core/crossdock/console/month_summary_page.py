@@ -11,7 +11,7 @@ from starlette.responses import Response
 from crossdock.console import page_rendering
 from crossdock.console.job_calendar_page import late_files_left_out_note, late_files_table, make_calendar_grid
 from crossdock.console.page_request_context import PageError, PageRequest
-from crossdock.console.page_tables import Addresses, Cell, Link, Table, omit_address_in_file, table
+from crossdock.console.page_tables import Cell, Link, MakePageAddress, Table, omit_address_in_file, table
 from crossdock.console.plot_shapes import BarPlot, BarValue, bar_plot
 from crossdock.runs.month_summary import (
     DaySums,
@@ -42,7 +42,7 @@ def show_month(visit: PageRequest) -> Response:
     return visit.render_page(
         "month.html",
         f"{visit.required_tenant.name} in {month.name}",
-        **template_values(month, tenant=visit.required_tenant.name, at=visit.now, address=visit.link),
+        **month_template_values(month, tenant=visit.required_tenant.name, at=visit.now, address=visit.link),
         problem=problem,
         before=visit.link("month", year_month_text(month_before(first))),
         after=visit.link("month", year_month_text(month_after(first)))
@@ -51,13 +51,15 @@ def show_month(visit: PageRequest) -> Response:
     )
 
 
-def self_contained_page(month: MonthSummary, *, tenant: str, at: datetime) -> str:
+def render_month_file(month: MonthSummary, *, tenant: str, at: datetime) -> str:
     """Return the page as one self-contained file."""
-    shown = template_values(month, tenant=tenant, at=at, address=omit_address_in_file)
+    shown = month_template_values(month, tenant=tenant, at=at, address=omit_address_in_file)
     return page_rendering.render("month.html", layout="layout.html", problem="", before="", after="", **shown)
 
 
-def template_values(month: MonthSummary, *, tenant: str, at: datetime, address: Addresses) -> dict[str, Any]:
+def month_template_values(
+    month: MonthSummary, *, tenant: str, at: datetime, address: MakePageAddress
+) -> dict[str, Any]:
     """Return what the template shows."""
     runs = address("runs", "calendar", until=month.calendar.dates[-1])
     return {
@@ -108,7 +110,7 @@ def _change_text(trend: Trend) -> str:
     return f"{100 * (trend.number - trend.before) / trend.before:+,.0f} %"
 
 
-def _job_trouble_row(times: JobTroubleTimes, address: Addresses) -> Iterator[Cell]:
+def _job_trouble_row(times: JobTroubleTimes, address: MakePageAddress) -> Iterator[Cell]:
     yield Link(times.job, address("runs", job=times.job))
     yield duration_text(times.degraded) if times.degraded else "none"
     yield times.outages
@@ -116,7 +118,7 @@ def _job_trouble_row(times: JobTroubleTimes, address: Addresses) -> Iterator[Cel
     yield instant_text(times.longest[0]) if times.longest else ""
 
 
-def _day_row(day: DaySums, address: Addresses) -> Iterator[Cell]:
+def _day_row(day: DaySums, address: MakePageAddress) -> Iterator[Cell]:
     runs = address("runs", date=day.business_date)
     yield Link(day.business_date.isoformat(), runs)
     for number in (day.runs, day.delivered, day.rejected, day.requests, day.throttled):

@@ -18,7 +18,7 @@ from crossdock.console import page_rendering
 from crossdock.console.sign_in.sign_in_methods_and_sessions import SignIn
 from crossdock.console.started_commands import StartedCommands
 from crossdock.console.tenant_configs_and_states import Tenant, Tenants
-from crossdock.console.tenant_overviews import Overviews
+from crossdock.console.tenant_overviews import TenantOverviewCache
 from crossdock.console.visitors_and_roles import Person, Role
 from crossdock.errors import CrossdockError, add_code_to_first_line, text_with_code
 from crossdock.state import Transaction
@@ -100,7 +100,7 @@ class Console(Struct, frozen=True):
     """What all pages use."""
 
     tenants: Tenants
-    overviews: Overviews
+    overviews: TenantOverviewCache
     clock: Clock
     background_readings: CachedBackgroundReads = field(default_factory=CachedBackgroundReads)
     sign_in: SignIn | None = None  # None: the users of this machine need none
@@ -267,7 +267,7 @@ _AT_ONCE = threading.BoundedSemaphore(3)
 
 
 @contextmanager
-def limit_partner_requests() -> Iterator[None]:
+def raise_if_too_many_partner_requests() -> Iterator[None]:
     """Send requests in the block. Raises PageError if others do so already."""
     if not _AT_ONCE.acquire(blocking=False):
         raise PageError(503, "Other requests to partners are under way.", "Try again once they have ended.")

@@ -34,7 +34,7 @@ class Link(Struct, frozen=True):
     kind: str = ""
 
 
-Addresses = Callable[..., str]
+MakePageAddress = Callable[..., str]
 """Makes the address of a console page from its parts and parameters: `PageRequest.link`, or `omit_address_in_file`."""
 
 
@@ -63,7 +63,7 @@ class Table(Struct, frozen=True):
         return len(self.rows) <= _SHORT
 
 
-class Listing(Struct, frozen=True):
+class RecordListing(Struct, frozen=True):
     """The first of *number* records, as rows of HTML. *state* selects them in ``crossdock records list``."""
 
     columns: Sequence[str]
@@ -92,7 +92,7 @@ def tally_tables(streams: Mapping[str, Any]) -> list[tuple[str, Table]]:
 
 def listing_within_bytes(
     columns: Sequence[str], rows: Iterable[Iterable[Cell]], number: int, state: str, *, room: int
-) -> Listing:
+) -> RecordListing:
     """Return a list of those of *rows* that fit into *room* bytes."""
     row, shown = page_rendering.macro_function("elements.html", "row"), list[str]()
     for cells in rows:
@@ -101,7 +101,7 @@ def listing_within_bytes(
         if room < 0:
             break
         shown.append(made)
-    return Listing(columns, shown, number, state)
+    return RecordListing(columns, shown, number, state)
 
 
 def _cells_with_digits_grouped(cells: Iterable[Cell]) -> list[Cell]:

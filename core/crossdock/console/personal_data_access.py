@@ -14,7 +14,7 @@ _ASKED = "show"
 _WAITS_S = 1.0  # for other writers: the person waits for the page
 
 
-def cross_site_address_without_data(visit: PageRequest) -> str | None:
+def address_without_personal_data_if_cross_site(visit: PageRequest) -> str | None:
     """Return where the page is without personal data, if another site asks for it: the log would name the person."""
     if not (_asks_for_personal_data(visit) and visit.by_other_site):
         return None
@@ -22,7 +22,7 @@ def cross_site_address_without_data(visit: PageRequest) -> str | None:
     return page_address(*visit.path.lstrip("/").split("/"), **others)
 
 
-def check_and_log_access(visit: PageRequest, subject: str) -> bool:
+def log_and_permit_personal_data_if_asked(visit: PageRequest, subject: str) -> bool:
     """Return whether the page shows the personal data of *subject*, as ``show=data`` in its address asks; log it if so.
 
     *subject* is as in the audit log, such as ``record STREAM KEY``. Raises PageError if the person may not see it, or

@@ -13,10 +13,10 @@ from starlette.responses import Response
 from crossdock.config.project.project import Project
 from crossdock.console.action_definitions import ACTIONS, permitted_action_links, record_action_links
 from crossdock.console.error_code_page import explanation_links
-from crossdock.console.open_record_search_list_pages import parent_record_address
-from crossdock.console.page_request_context import PageError, PageRequest, limit_partner_requests
+from crossdock.console.open_records_pages import parent_record_address
+from crossdock.console.page_request_context import PageError, PageRequest, raise_if_too_many_partner_requests
 from crossdock.console.page_tables import Cell, Link, table
-from crossdock.console.personal_data_access import check_and_log_access
+from crossdock.console.personal_data_access import log_and_permit_personal_data_if_asked
 from crossdock.errors import CrossdockError, UnavailableError, text_with_code
 from crossdock.runs import open_record_lists, record_history_lines, tried_record_display
 from crossdock.runs.doubtful_operation_look_ups import begin_look_ups_at_target
@@ -62,7 +62,7 @@ def show_record_fetched_live(visit: PageRequest) -> Response:
     if history.scope is None or binding is None:
         raise PageError(404, "This record is not at a target, which could be asked.")
     with (
-        limit_partner_requests(),
+        raise_if_too_many_partner_requests(),
         begin_look_ups_at_target(visit.project(), visit.console.clock, history.scope.target) as target,
     ):
         held = target.look_up_record(history.scope.resource, binding["target_id"])
@@ -94,7 +94,9 @@ def _page(
             record_history_lines.add_changed_members(project, tx, history)
         difference = _delivered_and_rejected_value_rows(project, tx, history)
         data = _read_stored_data(tx, history)
-    shows_data = check_and_log_access(visit, f"record {next(iter(history.streams), '')} {named['key']}")
+    shows_data = log_and_permit_personal_data_if_asked(
+        visit, f"record {next(iter(history.streams), '')} {named['key']}"
+    )
     personal = frozenset() if shows_data else _personal_members(project, history)
     may_see = visit.may_see_personal_data and project is not None
     version = _chosen_version(visit, data.contents)
@@ -379,7 +381,7 @@ def _fetch_from_source(visit: PageRequest, stream: str, key: str) -> Trial:
     timer = threading.Timer(_WITHIN_S, interrupt.set)
     timer.start()
     try:
-        with limit_partner_requests():
+        with raise_if_too_many_partner_requests():
             found = fetch_and_map_one(project, stream, key, clock=visit.console.clock, interrupt=interrupt)
     finally:
         timer.cancel()

@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from crossdock.console import page_rendering, plot_shapes
 from crossdock.console.page_tables import (
-    Addresses,
     Cell,
     Link,
+    MakePageAddress,
     Table,
     listing_within_bytes,
     omit_address_in_file,
@@ -115,13 +115,13 @@ class ReportViewer(Struct, frozen=True):
         has_lists: Whether open records are listed on the page, and not on pages of their own.
     """
 
-    address: Addresses = omit_address_in_file
+    address: MakePageAddress = omit_address_in_file
     masks: PersonalDataMasks | None = None
     may_operate: bool = False
     has_lists: bool = True
 
 
-OF_A_FILE = ReportViewer()
+VIEWER_OF_FILE = ReportViewer()
 
 
 def render_run_report_file(tx: Transaction, run: RunRecord, *, at: datetime, tenant: str, config: Path) -> str:
@@ -132,14 +132,14 @@ def render_run_report_file(tx: Transaction, run: RunRecord, *, at: datetime, ten
 
 
 def run_report_template_values(
-    tx: Transaction, run: RunRecord, *, at: datetime, tenant: str, config: Path, reader: ReportViewer = OF_A_FILE
+    tx: Transaction, run: RunRecord, *, at: datetime, tenant: str, config: Path, reader: ReportViewer = VIEWER_OF_FILE
 ) -> dict[str, Any]:
     """Return what the template of the report shows."""
     state = tx.run_details
     streams, later = run.tally or {}, state.count_rejections_in_later_runs(run.id)
     errors = [error.split("\n")[:_ERROR_LINES] for error in error_texts(run.messages)]
     balanced, notes = tables_and_sentences_of_run.run_document(run)["balanced"], warning_and_note_texts(run.messages)
-    opened = open_records(state, run, reader)
+    opened = open_record_template_values(state, run, reader)
     return {
         "run": run,
         "meaning": RunState(run.status).meaning,
@@ -197,7 +197,7 @@ def _imbalance_text(run: RunRecord, balanced: bool | None) -> str:
     return "" if balanced is True else tables_and_sentences_of_run.BALANCE[balanced]
 
 
-def _facts(run: RunRecord, address: Addresses) -> dict[str, str | Link]:
+def _facts(run: RunRecord, address: MakePageAddress) -> dict[str, str | Link]:
     streams = (run.tally or {}).values()
     facts: dict[str, str | Link] = {
         "business date": run.business_date,
@@ -243,7 +243,7 @@ def _files_of_tally(stream: Mapping[str, Any]) -> Iterator[tuple[str, str | int]
         yield tables_and_sentences_of_run.input_sentence(stream) or "", ""
 
 
-def _balance_sheets(run: int, streams: Mapping[str, Any], address: Addresses) -> Iterator[dict[str, Any]]:
+def _balance_sheets(run: int, streams: Mapping[str, Any], address: MakePageAddress) -> Iterator[dict[str, Any]]:
     for sheet in tables_and_sentences_of_run.balance_sheets(streams):
         sides = [
             [_term_and_number_cells(run, sheet, term, number, address) for term, number in side]
@@ -258,7 +258,7 @@ def _balance_sheets(run: int, streams: Mapping[str, Any], address: Addresses) ->
 
 
 def _term_and_number_cells(
-    run: int, sheet: BalanceSheet, term: str, number: int, address: Addresses
+    run: int, sheet: BalanceSheet, term: str, number: int, address: MakePageAddress
 ) -> tuple[str, str | Link]:
     shown = term.display_text if isinstance(term, StateWord) else term
     if term == RecordTerm.REJECTED:
@@ -295,7 +295,7 @@ def _member_difference_text(difference: MemberDifference) -> str:
     return f"{value_text(difference.before)} -> {value_text(difference.after)}"
 
 
-def _comparison_with_earlier_runs(tx: Transaction, run: RunRecord, address: Addresses) -> dict[str, Any] | None:
+def _comparison_with_earlier_runs(tx: Transaction, run: RunRecord, address: MakePageAddress) -> dict[str, Any] | None:
     compared = comparison_with_earlier_runs.compare_with_earlier(
         tx.runs.run_and_predecessors(run, limit=comparison_with_earlier_runs.EARLIER + 1)
     )
@@ -364,7 +364,9 @@ def _start_end_and_duration_texts(delivery: StreamDelivery) -> tuple[str, str, s
     return instant_text(began), instant_text(ended), duration_text(ended - began)
 
 
-def open_records(state: RunDetails, run: RunRecord, reader: ReportViewer = OF_A_FILE) -> Mapping[str, Any]:
+def open_record_template_values(
+    state: RunDetails, run: RunRecord, reader: ReportViewer = VIEWER_OF_FILE
+) -> Mapping[str, Any]:
     """Return what was rejected until *run*, and what is waiting, in doubt or pending now, or nothing of a kind."""
     reasons = state.rejections_by_stream_until_run(run.id)
     number = len({each.code for each in reasons})

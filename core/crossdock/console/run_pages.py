@@ -16,7 +16,7 @@ from crossdock.console.page_request_context import (
     parse_whole_number_or_none,
 )
 from crossdock.console.page_tables import Cell, Link, table
-from crossdock.console.personal_data_access import check_and_log_access
+from crossdock.console.personal_data_access import log_and_permit_personal_data_if_asked
 from crossdock.console.run_and_fleet_report import ReportViewer
 from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import CrossdockError
@@ -55,7 +55,7 @@ def show_runs(visit: PageRequest) -> Response:
     )
 
 
-def run_of_address(visit: PageRequest, tx: Transaction) -> RunRecord:
+def run_of_address_or_raise(visit: PageRequest, tx: Transaction) -> RunRecord:
     """Return the run that the address names, or raise PageError if it was not kept."""
     number = parse_whole_number_or_none(visit.path_params["run"])
     run = None if number is None else tx.runs.get(number)
@@ -69,7 +69,7 @@ def run_of_address(visit: PageRequest, tx: Transaction) -> RunRecord:
 def show_run(visit: PageRequest) -> Response:
     reader, is_personal = _viewer_and_personal_data_access(visit)
     with visit.read_transaction() as tx:
-        run = run_of_address(visit, tx)
+        run = run_of_address_or_raise(visit, tx)
         tenant = visit.required_tenant
         shown = run_and_fleet_report.run_report_template_values(
             tx, run, at=visit.now, tenant=tenant.name, config=tenant.config_path, reader=reader
@@ -93,7 +93,7 @@ def _viewer_and_personal_data_access(visit: PageRequest) -> tuple[ReportViewer, 
         masks = visit.project().personal_data_masks
     except CrossdockError:
         masks = None
-    is_personal = masks is not None and check_and_log_access(visit, f"run {visit.path_params['run']}")
+    is_personal = masks is not None and log_and_permit_personal_data_if_asked(visit, f"run {visit.path_params['run']}")
     masks = PersonalDataMasks({}) if is_personal else masks
     return ReportViewer(visit.link, masks, visit.has_role(Role.OPERATOR), has_lists=False), is_personal
 
@@ -140,7 +140,7 @@ def show_delivered_records(visit: PageRequest) -> Response:
         raise PageError(404, "There is no such place in the list.", "The list begins at the address without 'after'.")
     stream, operation = visit.parameter("stream") or None, visit.parameter("operation") or None
     with visit.read_transaction() as tx:
-        run = run_of_address(visit, tx)
+        run = run_of_address_or_raise(visit, tx)
         numbers = tx.delivered_history.delivered_counts_by_stream_and_operation([run.id])
         found = tx.delivered_history.delivered_operations_of_run(
             run.id, stream=stream, operation=operation, after=after, limit=_DELIVERED_LISTED + 1

@@ -28,7 +28,7 @@ _FILES = ("stream", "file", "bytes", "SHA-256", "imported")
 _PLACES = 5  # shown of each reason; the JSON has more
 
 
-def self_contained_page(report: Report) -> str:
+def render_sign_off_report(report: Report) -> str:
     """Return the page of the document that `sign_off_report` makes, without the end that
     `page_checksum_in_last_line.append_checksum_line` adds.
     """

@@ -8,8 +8,8 @@ import re
 from starlette.responses import Response
 
 from crossdock.console.page_request_context import PageError, PageRequest
-from crossdock.console.sign_in.attempt_limiter import BusyError, TooManyAttemptsError
-from crossdock.console.sign_in.openid_provider import RefusedError
+from crossdock.console.sign_in.attempt_limiter import TooManyAttemptsError, TooManyPasswordChecksError
+from crossdock.console.sign_in.openid_provider import SignInRefusedError
 from crossdock.console.sign_in.sign_in_methods_and_sessions import SignIn
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
@@ -36,7 +36,7 @@ def sign_in_with_password(visit: PageRequest) -> Response:
         return _sign_in_page(
             visit, sign_in, wanted, name, f"There were too many attempts. Try again in {wait}.", status=429
         )
-    except BusyError:
+    except TooManyPasswordChecksError:
         return _sign_in_page(visit, sign_in, wanted, name, "The console is busy. Try again.", status=503)
     if person is None:
         return _sign_in_page(visit, sign_in, wanted, name, "The name or the password is wrong.", status=401)
@@ -67,7 +67,7 @@ def finish_provider_sign_in(visit: PageRequest) -> Response:
         return visit.redirect(
             safe_redirect_address(sign_in.sign_in_with_provider_answer(visit.session, visit.origin, visit.query))
         )
-    except RefusedError as error:
+    except SignInRefusedError as error:
         raise PageError(403, error.message, error.advice) from None
 
 

@@ -8,10 +8,10 @@ from datetime import datetime
 from msgspec import Struct
 from starlette.responses import Response
 
-from crossdock.console.action_definitions import GENERAL, permitted_action_links
+from crossdock.console.action_definitions import ACTIONS_ON_ALL_STREAMS, permitted_action_links
 from crossdock.console.page_request_context import PageRequest, page_address, tenant_page_address
 from crossdock.console.page_tables import Cell, Link, Table, table
-from crossdock.console.tenant_overviews import JobCondition, JobOverview, Overview, sort_worst_first
+from crossdock.console.tenant_overviews import JobCondition, JobOverview, TenantOverview, sort_worst_first
 from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import add_code_to_first_line, text_with_code
 from crossdock.values.run_messages import RunMessage
@@ -45,7 +45,7 @@ _GO_ON = {
     RecordState.INBOX: "Nothing: what webhooks have named is fetched by 'crossdock listen' or the next run.",
 }
 _AGAIN = "then start it again: it continues from what was delivered."
-REPAIRS = {
+REMEDY_BY_ERROR_CATEGORY = {
     "config": (f"Correct the config where the error says, {_AGAIN}", ("settings",)),
     "unauthorized": (f"Correct the credentials or permissions that were refused, {_AGAIN}", ("connections",)),
     "unavailable": (f"See whether the other system answers again, {_AGAIN}", ("connections",)),
@@ -63,7 +63,7 @@ REPAIRS = {
 """What to do about each kind of error, and the page where; without parts, that of the run."""
 
 
-def remedies(tenant: str, found: Overview) -> list[Remedy]:
+def remedies_of_tenant(tenant: str, found: TenantOverview) -> list[Remedy]:
     """Return what needs a person, what has waited longest first."""
     of_jobs = (_job_remedy(tenant, line, found) for line in found.jobs if not _only_waits_for_approval(line, found))
     listed = [*filter(None, of_jobs), *_record_remedies(tenant, found)]
@@ -71,7 +71,7 @@ def remedies(tenant: str, found: Overview) -> list[Remedy]:
     return [*_config_remedies(tenant, found), *listed]
 
 
-def next_step_for_job(tenant: str, line: JobOverview, found: Overview) -> Remedy | None:
+def next_step_for_job(tenant: str, line: JobOverview, found: TenantOverview) -> Remedy | None:
     """Return what to do about one job; None if nothing is to be done."""
     if _only_waits_for_approval(line, found):
         return next(_approval_remedies(tenant, found), None)
@@ -83,7 +83,7 @@ def next_step_for_job(tenant: str, line: JobOverview, found: Overview) -> Remedy
     return _job_remedy(tenant, line, found)
 
 
-def _config_remedies(tenant: str, found: Overview) -> Iterator[Remedy]:
+def _config_remedies(tenant: str, found: TenantOverview) -> Iterator[Remedy]:
     if found.problem:
         what = f"The config cannot be loaded, so no run can start with it: {found.problem}"
         yield Remedy(
@@ -91,7 +91,7 @@ def _config_remedies(tenant: str, found: Overview) -> Iterator[Remedy]:
         )
 
 
-def _job_remedy(tenant: str, line: JobOverview, found: Overview) -> Remedy | None:
+def _job_remedy(tenant: str, line: JobOverview, found: TenantOverview) -> Remedy | None:
     name = f"Job {line.job}" if line.job else "The last run"
     if line.condition is JobCondition.MISSING:
         return _missed_run_remedy(tenant, name, line)
@@ -105,7 +105,7 @@ def _job_remedy(tenant: str, line: JobOverview, found: Overview) -> Remedy | Non
         iter(line.errors), None
     )
     code = "not_started" if line.run is None else "" if error is None else error.category or error.code or ""
-    do, parts = REPAIRS.get(code, (f"Read its errors and correct what they name, {_AGAIN}", ()))
+    do, parts = REMEDY_BY_ERROR_CATEGORY.get(code, (f"Read its errors and correct what they name, {_AGAIN}", ()))
     address = (
         tenant_page_address(tenant, *(parts or ("runs", line.run.id)))
         if line.run
@@ -131,7 +131,7 @@ def _missed_run_remedy(tenant: str, name: str, line: JobOverview) -> Remedy:
     return Remedy(tenant, what, do, tenant_page_address(tenant, "do", "start-job", job=line.job), line.since)
 
 
-def _record_remedies(tenant: str, found: Overview) -> Iterator[Remedy]:
+def _record_remedies(tenant: str, found: TenantOverview) -> Iterator[Remedy]:
     yield from _approval_remedies(tenant, found)
     for file, is_marked in found.overdue_files:
         records, due = count_with_noun(file.records, "record"), instant_text(file.due_at)
@@ -151,7 +151,7 @@ def _record_remedies(tenant: str, found: Overview) -> Iterator[Remedy]:
             yield Remedy(tenant, what, do, tenant_page_address(tenant, "records", each.state.option_value), each.since)
 
 
-def _approval_remedies(tenant: str, found: Overview) -> Iterator[Remedy]:
+def _approval_remedies(tenant: str, found: TenantOverview) -> Iterator[Remedy]:
     if found.held:
         verb = _singular_or_plural_verb(found.held, "waits", "wait")
         what = (
@@ -164,7 +164,7 @@ def _approval_remedies(tenant: str, found: Overview) -> Iterator[Remedy]:
         yield Remedy(tenant, "Approved changes are not made yet.", do, tenant_page_address(tenant, "approvals"), None)
 
 
-def _nothing_to_do_remedy(tenant: str, found: Overview) -> Remedy:
+def _nothing_to_do_remedy(tenant: str, found: TenantOverview) -> Remedy:
     for each in found.open:
         if each.state in _GO_ON:
             return Remedy(
@@ -177,14 +177,14 @@ def _nothing_to_do_remedy(tenant: str, found: Overview) -> Remedy:
     return Remedy(tenant, "", "Nothing: what was open was settled since.", tenant_page_address(tenant, "records"), None)
 
 
-def _only_waits_for_approval(line: JobOverview, found: Overview) -> bool:
+def _only_waits_for_approval(line: JobOverview, found: TenantOverview) -> bool:
     errors = line.errors
     return (
         line.condition is JobCondition.FAILED and bool(errors) and all(_is_limit_error(each, found) for each in errors)
     )
 
 
-def _is_limit_error(error: RunMessage, found: Overview) -> bool:
+def _is_limit_error(error: RunMessage, found: TenantOverview) -> bool:
     return (error.category or error.code) == "refused" and error.stream in found.held_streams | found.approved
 
 
@@ -226,7 +226,7 @@ def show_all_tenants(visit: PageRequest) -> Response:
     wanted = visit.query.get("show", "")
     shown = [(name, found) for name, found in sort_worst_first(seen) if not wanted or found.condition == wanted]
     todo = sorted(
-        (each for name, found in seen for each in remedies(name, found)),
+        (each for name, found in seen for each in remedies_of_tenant(name, found)),
         key=lambda each: (each.since is None, each.since or visit.now),
     )
     page = _page_number(visit.query.get("page"))
@@ -262,7 +262,7 @@ def show_all_tenants(visit: PageRequest) -> Response:
 
 def show_tenant(visit: PageRequest) -> Response:
     name, found = visit.required_tenant.name, visit.console.overviews.read_tenant(visit.required_tenant)
-    todo = remedies(name, found)
+    todo = remedies_of_tenant(name, found)
     return visit.render_page(
         "today.html",
         name,
@@ -279,7 +279,7 @@ def show_tenant(visit: PageRequest) -> Response:
                 for line, cells in zip(found.jobs, _job_rows(name, found), strict=bool(found.jobs))
             ),
         ),
-        actions=permitted_action_links(visit, *((name, {}) for name in GENERAL)),
+        actions=permitted_action_links(visit, *((name, {}) for name in ACTIONS_ON_ALL_STREAMS)),
         open=[
             (
                 each.state.display_text,
@@ -296,7 +296,7 @@ def show_tenant(visit: PageRequest) -> Response:
     )
 
 
-def _job_rows(name: str, found: Overview) -> Iterator[tuple[Cell, ...]]:
+def _job_rows(name: str, found: TenantOverview) -> Iterator[tuple[Cell, ...]]:
     if not found.jobs:
         yield (Link("no job and no run yet", tenant_page_address(name)), JobCondition.NEW.value, "", "", "", "", "")
     for number, line in enumerate(found.jobs):

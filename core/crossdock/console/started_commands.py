@@ -84,7 +84,7 @@ class AlreadyStartedError(Exception):
         self.command = command
 
 
-About = tuple[str, ...]
+CommandSubject = tuple[str, ...]
 """What a command is about, whatever a person has decided: of the same, one is running at a time."""
 
 
@@ -94,7 +94,7 @@ class StartedCommands:
     def __init__(self, folder: Path, pin: PinnedTenant) -> None:
         self._folder = folder / _digest((pin.base_url, pin.tenant))
 
-    def last_id_about(self, about: About) -> str:
+    def last_id_about(self, about: CommandSubject) -> str:
         """Return the id of the last command about the same; empty if there was none."""
         try:
             return read_regular(self._lock_file(about), _ID_BYTES).decode()
@@ -106,7 +106,7 @@ class StartedCommands:
         config: Sequence[Path],
         arguments: Sequence[str],
         *,
-        about: About,
+        about: CommandSubject,
         last: str,
         title: str,
         who: Actor,
@@ -175,7 +175,7 @@ class StartedCommands:
         return self._read(folder)
 
     @contextmanager
-    def _lock_unless_started(self, about: About, last: str) -> Iterator[BinaryIO]:
+    def _lock_unless_started(self, about: CommandSubject, last: str) -> Iterator[BinaryIO]:
         path = self._lock_file(about)
         for _ in range(_TRIES):
             with open_or_create_private(path) as lock, suppress(BlockingIOError):
@@ -253,10 +253,10 @@ class StartedCommands:
             code,
         )
 
-    def _lock_file(self, about: About) -> Path:
+    def _lock_file(self, about: CommandSubject) -> Path:
         return self._folder / f"{_digest(about)}.lock"
 
-    def _is_locked(self, about: About) -> bool:
+    def _is_locked(self, about: CommandSubject) -> bool:
         try:
             with open_regular(self._lock_file(about)) as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)

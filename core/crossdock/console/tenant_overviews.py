@@ -68,7 +68,7 @@ class JobOverview(Struct, frozen=True, kw_only=True):
         return [each for each in (self.run.messages if self.run else ()) if each.level == "error"]
 
 
-class Overview(Struct, frozen=True):
+class TenantOverview(Struct, frozen=True):
     """All of a tenant.
 
     Attributes:
@@ -95,11 +95,11 @@ class Overview(Struct, frozen=True):
         return min((each.condition for each in self.jobs), key=order.index, default=JobCondition.NEW)
 
 
-def read_overview(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime, problem: str = "") -> Overview:
+def read_overview(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime, problem: str = "") -> TenantOverview:
     newest, limited = tx.runs.listed(limit=1), tx.pending_approvals.listed()
     waiting = [each for each in limited if each.approved_at is None]
     by_hand = (_manual_run_overview(tx, run, now) for run in newest if not jobs or run.job not in jobs)
-    return Overview(
+    return TenantOverview(
         (*_job_overviews(tx, jobs, now), *by_hand),
         tuple(tx.open_record_totals.by_state()),
         sum(each.record_count for each in waiting),
@@ -182,7 +182,7 @@ def _condition_of_status(status: str) -> JobCondition:
     }.get(status, JobCondition.FAILED)
 
 
-def sort_worst_first(found: Sequence[tuple[str, Overview]]) -> list[tuple[str, Overview]]:
+def sort_worst_first(found: Sequence[tuple[str, TenantOverview]]) -> list[tuple[str, TenantOverview]]:
     order = list(JobCondition)
     return sorted(found, key=lambda each: (order.index(each[1].condition), each[0]))
 
@@ -190,18 +190,18 @@ def sort_worst_first(found: Sequence[tuple[str, Overview]]) -> list[tuple[str, O
 class KnownOverviews(Struct, frozen=True):
     """The overviews of all tenants that were read so far, and why others could not be read."""
 
-    found: Mapping[str, Overview]
+    found: Mapping[str, TenantOverview]
     errors: Mapping[str, CrossdockError]
     unread: Sequence[str]
 
 
-class Overviews:
+class TenantOverviewCache:
     """The overviews of all tenants. Those of many are read in a thread, so that a page need not wait for all."""
 
     def __init__(self, tenants: Tenants, clock: Clock) -> None:
         self._tenants, self._clock = tenants, clock
         self._lock, self._read = threading.Lock(), threading.Lock()
-        self._found: dict[str, Overview] = {}
+        self._found: dict[str, TenantOverview] = {}
         self._errors: dict[str, CrossdockError] = {}
         self._ended_at: float | None = None
         self._lasted_s = 0.0
@@ -215,7 +215,7 @@ class Overviews:
         if thread is not None:
             thread.join()
 
-    def read_tenant(self, tenant: Tenant) -> Overview:
+    def read_tenant(self, tenant: Tenant) -> TenantOverview:
         """Read one now. Raises ConfigError or StateError."""
         jobs, problem = dict[str, JobConfig](), ""
         try:

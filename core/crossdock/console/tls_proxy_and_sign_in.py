@@ -40,7 +40,7 @@ class Protection(Struct, frozen=True):
     accounts: Path | None = None
     oidc: Path | None = None
 
-    def check_protected_before_serving(self, host: str) -> None:
+    def raise_if_unprotected(self, host: str) -> None:
         """Raise ConfigError if a console at *host* would not be protected."""
         for each in self.proxies:
             with suppress(ValueError):

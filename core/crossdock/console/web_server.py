@@ -26,9 +26,9 @@ from crossdock.console import (
     job_calendar_page,
     migration_pages,
     month_summary_page,
-    open_record_search_list_pages,
-    over_limit_change_approvals_page,
+    open_records_pages,
     page_rendering,
+    pending_approvals_page,
     record_page,
     run_pages,
     settings_and_schedule_pages,
@@ -36,10 +36,10 @@ from crossdock.console import (
     start_page_and_remedies,
 )
 from crossdock.console.page_request_context import Console, Handler, PageError, PageRequest
-from crossdock.console.personal_data_access import cross_site_address_without_data
+from crossdock.console.personal_data_access import address_without_personal_data_if_cross_site
 from crossdock.console.sign_in.openid_provider import ANSWER_PATH
 from crossdock.console.tenant_configs_and_states import Tenants
-from crossdock.console.tenant_overviews import Overviews
+from crossdock.console.tenant_overviews import TenantOverviewCache
 from crossdock.console.tls_proxy_and_sign_in import Protection
 from crossdock.console.visitors_and_roles import NOBODY, Person, Role, local_user_as_administrator
 from crossdock.errors import ConfigError, CrossdockError, add_code_to_first_line
@@ -60,7 +60,7 @@ _AT_ONCE = 8  # pages: each takes time from a scheduler in the same process. Who
 _STATUSES = {2: 400, 3: 503, 4: 409}  # by the exit code that a command would have
 
 
-class Page(Struct, frozen=True):
+class PageRoute(Struct, frozen=True):
     """An address, what its visitors need to be, and what answers. *is_form* is sent with POST.
 
     Without a *role*, it also answers those who have not signed in.
@@ -72,11 +72,11 @@ class Page(Struct, frozen=True):
     is_form: bool = False
 
 
-WhoIs = Callable[[Request, Session], Person | None]
+IdentifyPerson = Callable[[Request, Session], Person | None]
 """Returns who sent a request; None if nobody has signed in."""
 
 
-def build_web_app(console: Console, pages: Sequence[Page], names: ServerNames, who_is: WhoIs) -> ASGIApp:
+def build_web_app(console: Console, pages: Sequence[PageRoute], names: ServerNames, who_is: IdentifyPerson) -> ASGIApp:
     """Return the application. Without a person, a page is answered by that where one signs in, and a form by 401."""
     endpoints = _PageEndpoints(console, who_is, {page.path for page in pages if not page.is_form})
     routes = [
@@ -97,16 +97,16 @@ class _Cookie(TypedDict):
 
 
 class _PageEndpoints:
-    def __init__(self, console: Console, who_is: WhoIs, shown: Container[str]) -> None:
+    def __init__(self, console: Console, who_is: IdentifyPerson, shown: Container[str]) -> None:
         self._console, self._who_is, self._shown = console, who_is, shown
         self._tokens = FormTokens()
         self._for_people, self._for_anybody = CapacityLimiter(_AT_ONCE), CapacityLimiter(_AT_ONCE)
 
-    def make_endpoint(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
+    def make_endpoint(self, page: PageRoute) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             session = self._session(request)
             visit = self._make_page_request(request, session)
-            if (harmless := cross_site_address_without_data(visit)) is not None:
+            if (harmless := address_without_personal_data_if_cross_site(visit)) is not None:
                 return session.set_cookie_if_missing(visit.redirect(harmless), **_cookie_attributes(request))
             try:
                 if page.role is not None and not visit.person.name:
@@ -130,7 +130,7 @@ class _PageEndpoints:
 
         return answer
 
-    def _response_asking_to_sign_in(self, page: Page, request: Request, visit: PageRequest) -> Response:
+    def _response_asking_to_sign_in(self, page: PageRoute, request: Request, visit: PageRequest) -> Response:
         wanted = self._address_to_return_to(page, request)
         sign_in = f"{SIGN_IN}?{urlencode({'next': wanted})}" if wanted not in {"", "/"} else SIGN_IN
         if page.is_form:
@@ -138,7 +138,7 @@ class _PageEndpoints:
             return _error_page(visit, error, ("Sign in", sign_in))
         return visit.redirect(sign_in)
 
-    def _address_to_return_to(self, page: Page, request: Request) -> str:
+    def _address_to_return_to(self, page: PageRoute, request: Request) -> str:
         """Return the address at which a request finds its page or the page of its form; empty without one."""
         query = request.scope["query_string"].decode("latin-1")
         address: str = request.scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
@@ -157,7 +157,9 @@ class _PageEndpoints:
         response.headers.update(error.headers or {})
         return response
 
-    async def _authorized_request_with_tenant(self, page: Page, request: Request, visit: PageRequest) -> PageRequest:
+    async def _authorized_request_with_tenant(
+        self, page: PageRoute, request: Request, visit: PageRequest
+    ) -> PageRequest:
         """Return *visit* with its tenant, or raise PageError if the person may not see the page, or there is none."""
         name = request.path_params.get("tenant")
         if not all(map(is_storable, (*visit.query.values(), *visit.path_params.values()))):
@@ -251,38 +253,40 @@ def _refuse_foreign_requests(served: ASGIApp, names: ServerNames) -> ASGIApp:
     return protected
 
 
-PAGES = (
-    Page(SIGN_IN, sign_in_pages.show_sign_in, role=None),
-    Page(SIGN_IN, sign_in_pages.sign_in_with_password, role=None, is_form=True),
-    Page("/sign-out", sign_in_pages.sign_out, Role.VIEWER, is_form=True),
-    Page("/sign-in/openid", sign_in_pages.redirect_to_provider, role=None),
-    Page(ANSWER_PATH, sign_in_pages.finish_provider_sign_in, role=None),
-    Page("/", start_page_and_remedies.show_all_tenants),
-    Page("/t/{tenant}", start_page_and_remedies.show_tenant),
-    Page("/t/{tenant}/runs", run_pages.show_runs),
-    Page("/t/{tenant}/runs/calendar", job_calendar_page.show_calendar),
-    Page("/t/{tenant}/runs/{run}", run_pages.show_run),
-    Page("/t/{tenant}/runs/{run}/delivered", run_pages.show_delivered_records),
-    Page("/t/{tenant}/month/{month}", month_summary_page.show_month),
-    Page("/t/{tenant}/do/{action}", action_and_started_command_pages.show_preview, Role.OPERATOR),
-    Page("/t/{tenant}/do/{action}", action_and_started_command_pages.start_action, Role.OPERATOR, is_form=True),
-    Page("/t/{tenant}/commands", action_and_started_command_pages.show_started_commands, Role.OPERATOR),
-    Page("/t/{tenant}/commands/{command}", action_and_started_command_pages.show_started_command, Role.OPERATOR),
-    Page("/t/{tenant}/connections", connections_page.show_connections),
-    Page("/t/{tenant}/connections/check", connections_page.check_connections, Role.OPERATOR, is_form=True),
-    Page("/t/{tenant}/connections/subscriptions", connections_page.list_subscriptions, Role.OPERATOR, is_form=True),
-    Page("/t/{tenant}/migration", migration_pages.show_migration),
-    Page("/t/{tenant}/migration/sign-off", migration_pages.show_sign_off_requirements),
-    Page("/t/{tenant}/settings", settings_and_schedule_pages.show_settings),
-    Page("/t/{tenant}/settings/schedule", settings_and_schedule_pages.show_schedule),
-    Page("/t/{tenant}/records", open_record_search_list_pages.show_counts_or_search),
-    Page("/t/{tenant}/records/{state}", open_record_search_list_pages.show_records_in_state),
-    Page("/t/{tenant}/record", record_page.show_record),
-    Page("/t/{tenant}/record", record_page.show_record_fetched_live, Role.OPERATOR, is_form=True),
-    Page("/t/{tenant}/approvals", over_limit_change_approvals_page.show_approvals),
-    Page("/t/{tenant}/codes/{code}", error_code_page.show_error_code),
-    Page("/t/{tenant}/files", imported_files_page.show_imported_files),
-    Page("/t/{tenant}/audit", audit_log_page.show_audit_log),
+PAGE_ROUTES = (
+    PageRoute(SIGN_IN, sign_in_pages.show_sign_in, role=None),
+    PageRoute(SIGN_IN, sign_in_pages.sign_in_with_password, role=None, is_form=True),
+    PageRoute("/sign-out", sign_in_pages.sign_out, Role.VIEWER, is_form=True),
+    PageRoute("/sign-in/openid", sign_in_pages.redirect_to_provider, role=None),
+    PageRoute(ANSWER_PATH, sign_in_pages.finish_provider_sign_in, role=None),
+    PageRoute("/", start_page_and_remedies.show_all_tenants),
+    PageRoute("/t/{tenant}", start_page_and_remedies.show_tenant),
+    PageRoute("/t/{tenant}/runs", run_pages.show_runs),
+    PageRoute("/t/{tenant}/runs/calendar", job_calendar_page.show_calendar),
+    PageRoute("/t/{tenant}/runs/{run}", run_pages.show_run),
+    PageRoute("/t/{tenant}/runs/{run}/delivered", run_pages.show_delivered_records),
+    PageRoute("/t/{tenant}/month/{month}", month_summary_page.show_month),
+    PageRoute("/t/{tenant}/do/{action}", action_and_started_command_pages.show_preview, Role.OPERATOR),
+    PageRoute("/t/{tenant}/do/{action}", action_and_started_command_pages.start_action, Role.OPERATOR, is_form=True),
+    PageRoute("/t/{tenant}/commands", action_and_started_command_pages.show_started_commands, Role.OPERATOR),
+    PageRoute("/t/{tenant}/commands/{command}", action_and_started_command_pages.show_started_command, Role.OPERATOR),
+    PageRoute("/t/{tenant}/connections", connections_page.show_connections),
+    PageRoute("/t/{tenant}/connections/check", connections_page.check_connections, Role.OPERATOR, is_form=True),
+    PageRoute(
+        "/t/{tenant}/connections/subscriptions", connections_page.list_subscriptions, Role.OPERATOR, is_form=True
+    ),
+    PageRoute("/t/{tenant}/migration", migration_pages.show_migration),
+    PageRoute("/t/{tenant}/migration/sign-off", migration_pages.show_sign_off_requirements),
+    PageRoute("/t/{tenant}/settings", settings_and_schedule_pages.show_settings),
+    PageRoute("/t/{tenant}/settings/schedule", settings_and_schedule_pages.show_schedule),
+    PageRoute("/t/{tenant}/records", open_records_pages.show_counts_or_search),
+    PageRoute("/t/{tenant}/records/{state}", open_records_pages.show_records_in_state),
+    PageRoute("/t/{tenant}/record", record_page.show_record),
+    PageRoute("/t/{tenant}/record", record_page.show_record_fetched_live, Role.OPERATOR, is_form=True),
+    PageRoute("/t/{tenant}/approvals", pending_approvals_page.show_approvals),
+    PageRoute("/t/{tenant}/codes/{code}", error_code_page.show_error_code),
+    PageRoute("/t/{tenant}/files", imported_files_page.show_imported_files),
+    PageRoute("/t/{tenant}/audit", audit_log_page.show_audit_log),
 )
 
 _CLIENTS = ConnectionLimits(header_s=10.0, body_s=20.0, answer_s=30.0, connections=64)
@@ -291,7 +295,7 @@ _LIMITS = ServerLimits(clients=_CLIENTS, accepted_at_once=16, queued=128, stops_
 
 
 @contextmanager
-def serve(
+def serve_console_in_thread(
     tenants: Tenants,
     clock: Clock,
     host: str = "127.0.0.1",
@@ -311,11 +315,11 @@ def serve(
             f"cannot serve the console: {error.strerror}", where=f"{host}:{port}", hint=hint, code="port_unavailable"
         )
 
-    protection.check_protected_before_serving(host)
+    protection.raise_if_unprotected(host)
     sign_in, user = protection.make_sign_in(clock), local_user_as_administrator()
-    console = Console(tenants, Overviews(tenants, clock), clock, sign_in=sign_in)
+    console = Console(tenants, TenantOverviewCache(tenants, clock), clock, sign_in=sign_in)
     names = ServerNames(allowed_hosts, "crossdock console")
-    served = build_web_app(console, PAGES, names, sign_in.person_of_session if sign_in else lambda _, __: user)
+    served = build_web_app(console, PAGE_ROUTES, names, sign_in.person_of_session if sign_in else lambda _, __: user)
     guarded, tls = protection.wrap_app_with_proxy_checks(served), protection.self_renewing_tls_context()
     try:
         with serve_in_thread(guarded, _LIMITS, host, port, name="console", address_error=refused, tls=tls) as base_url:

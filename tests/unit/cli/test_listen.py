@@ -20,7 +20,7 @@ from tests.unit.cli.conftest import CommandLine, Result
 
 from crossdock.cli import scheduler_and_webhook_service
 from crossdock.cli.scheduler_and_webhook_service import ServiceOptions, _poll_for_reload_on_sighup
-from crossdock.cli.shared_options_messages_and_signals import ListenAddress, address_option
+from crossdock.cli.shared_options_messages_and_signals import ListenAddress, listen_address_option
 from crossdock.config.project import project
 from crossdock.config.schedules.job_and_schedule_config import JOBS_EXAMPLE
 from crossdock.errors import ConfigError, UnavailableError
@@ -98,7 +98,7 @@ def test_an_address_has_a_port_and_maybe_a_host() -> None:
     """Without a host it is this machine only; an error names the option."""
 
     @click.command()
-    @address_option("--health")
+    @listen_address_option("--health")
     def served(health: ListenAddress | None) -> ListenAddress | None:
         return health
 

@@ -50,8 +50,8 @@ PRINTED: dict[str, Callable[[], Any]] = {
     "line as markup": lambda: terminal_output.output_console().print(EVIL, soft_wrap=True),
     "lines": lambda: terminal_output.print_lines(terminal_output.output_console(), EVIL.replace("\n", "\x00")),
     "table": _table,
-    "sentence": lambda: shared_options_messages_and_signals.say(EVIL),
-    "warning": lambda: shared_options_messages_and_signals.warn(EVIL),
+    "sentence": lambda: shared_options_messages_and_signals.print_sentences(EVIL),
+    "warning": lambda: shared_options_messages_and_signals.print_warning(EVIL),
     "errors": lambda: terminal_output.print_errors({EVIL: RefusedError(EVIL)}),
 }
 

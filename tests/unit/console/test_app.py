@@ -14,9 +14,9 @@ from tests.unit.console.visitor import HOST, Visitor
 
 from crossdock.console import tenant_configs_and_states
 from crossdock.console.page_request_context import Console, PageRequest
-from crossdock.console.tenant_overviews import Overviews
+from crossdock.console.tenant_overviews import TenantOverviewCache
 from crossdock.console.visitors_and_roles import local_user_as_administrator
-from crossdock.console.web_server import PAGES, Page, build_web_app
+from crossdock.console.web_server import PAGE_ROUTES, PageRoute, build_web_app
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.serving import ServerNames
 
@@ -25,8 +25,10 @@ def test_browsers_keep_a_style_sheet_until_it_changes(tmp_path: Path) -> None:
     """Its address names its content; what another version of the console has named is asked for each time."""
     make_fleet(tmp_path / "tenants")
     found, clock = tenant_configs_and_states.fleet_tenants(str(tmp_path / "tenants"), ()), ManualClock()
-    console = Console(found, Overviews(found, clock), clock)
-    visitor = Visitor(build_web_app(console, PAGES, ServerNames((), ""), lambda *_: local_user_as_administrator()))
+    console = Console(found, TenantOverviewCache(found, clock), clock)
+    visitor = Visitor(
+        build_web_app(console, PAGE_ROUTES, ServerNames((), ""), lambda *_: local_user_as_administrator())
+    )
     addresses = re.findall(r'(?:href|src)="(/[a-z]+\.(?:css|js)[^"]*)"', visitor.html("/"))
     assert len(addresses) == 3
     try:
@@ -51,8 +53,8 @@ def test_who_has_not_signed_in_keeps_out_nobody(tmp_path: Path) -> None:
         go.wait()
         return PlainTextResponse("slow")
 
-    pages = (Page("/slow", slow, role=None), Page("/quick", lambda _: PlainTextResponse("quick")))
-    console = Console(found, Overviews(found, clock), clock)
+    pages = (PageRoute("/slow", slow, role=None), PageRoute("/quick", lambda _: PlainTextResponse("quick")))
+    console = Console(found, TenantOverviewCache(found, clock), clock)
     served = build_web_app(console, pages, ServerNames((), ""), lambda *_: local_user_as_administrator())
 
     async def visit() -> tuple[str, set[int]]:

@@ -15,7 +15,7 @@ from tests.unit.console.visitor import Visitor, visiting
 
 from crossdock.console import personal_data_access, web_server
 from crossdock.console.page_request_context import PageRequest
-from crossdock.console.web_server import Page
+from crossdock.console.web_server import PageRoute
 from crossdock.state import AuditEntry, AuditFilter
 from crossdock.values.actor import Actor, acting_as
 
@@ -91,13 +91,15 @@ def test_entries_are_filtered(visitor: Visitor, at: datetime) -> None:
 
 
 def seen(visit: PageRequest) -> Response:
-    assert personal_data_access.check_and_log_access(visit, "record wms.products K1")
+    assert personal_data_access.log_and_permit_personal_data_if_asked(visit, "record wms.products K1")
     return visit.render_page("error.html", "Seen", heading="Seen", message="personal data", advice="", repair=("", ""))
 
 
 def test_who_sees_personal_data_is_logged(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The data is only shown if that is stored, for which nobody waits long."""
-    monkeypatch.setattr("tests.unit.console.visitor.PAGES", (*web_server.PAGES, Page("/t/{tenant}/seen", seen)))
+    monkeypatch.setattr(
+        "tests.unit.console.visitor.PAGES", (*web_server.PAGE_ROUTES, PageRoute("/t/{tenant}/seen", seen))
+    )
     monkeypatch.setattr(personal_data_access, "_WAITS_S", 0.05)
     with visiting(command_line.config) as visitor:
         with closing(sqlite3.connect(command_line.folder / "state.db", isolation_level=None)) as other:

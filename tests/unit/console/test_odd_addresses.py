@@ -18,11 +18,11 @@ from tests.report_page import Page
 from tests.unit.console.visitor import Visitor, visiting
 
 from crossdock.console.action_definitions import ACTIONS
-from crossdock.console.web_server import PAGES
+from crossdock.console.web_server import PAGE_ROUTES
 from crossdock.state import StateUrl
 from crossdock.values.state_words import RecordState
 
-ADDRESSES = [page.path for page in PAGES if page.role is not None and not page.is_form]
+ADDRESSES = [page.path for page in PAGE_ROUTES if page.role is not None and not page.is_form]
 PARAMETERS = (
     "action", "after", "batch", "before", "by", "connection", "date", "day", "file", "group", "in", "job", "key",
     "manual", "name", "namespace", "next", "number", "only", "page", "person", "plan", "q", "reason", "resource",

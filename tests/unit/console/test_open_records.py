@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.report_page import AT, dead_letter, finish, sqlite_state, start, waiting
 from tests.unit.state.samples import intent
 
-from crossdock.console.run_and_fleet_report import open_records
+from crossdock.console.run_and_fleet_report import open_record_template_values
 
 
 def test_states_without_records_are_left_out(tmp_path: Path) -> None:
@@ -16,7 +16,7 @@ def test_states_without_records_are_left_out(tmp_path: Path) -> None:
         run = finish(tx, start(tx), created=1)
 
         def found() -> list[str]:
-            return [name for name, value in open_records(tx.run_details, run).items() if value]
+            return [name for name, value in open_record_template_values(tx.run_details, run).items() if value]
 
         assert found() == []
         tx.intents.add([intent(8)], run_id=run.id, fence=1, at=AT)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.report_page import HOSTILE, Page
 
 from crossdock.console import page_rendering
-from crossdock.console.page_tables import Cell, Listing, Table, listing_within_bytes, table
+from crossdock.console.page_tables import Cell, RecordListing, Table, listing_within_bytes, table
 from crossdock.printable import printable
 
 
@@ -19,7 +19,7 @@ def shown(made: Table) -> str:
     return page_rendering.macro_function("elements.html", "table")(made)
 
 
-def listed(made: Listing) -> str:
+def listed(made: RecordListing) -> str:
     return page_rendering.macro_function("elements.html", "listing")(made, caller=lambda: "All")
 
 

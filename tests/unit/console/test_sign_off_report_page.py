@@ -28,7 +28,7 @@ def loaded(tmp_path: Path) -> Iterator[LoadedMigration]:
 
 def page(report: Document) -> str:
     """The page as it is written."""
-    content, _ = page_rendering.append_checksum_line(self_contained_sign_off_report.self_contained_page(report))
+    content, _ = page_rendering.append_checksum_line(self_contained_sign_off_report.render_sign_off_report(report))
     return content.decode()
 
 

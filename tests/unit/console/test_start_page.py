@@ -81,8 +81,8 @@ def codes() -> set[str]:
 
 def test_there_is_a_sentence_for_each_kind_of_error() -> None:
     """Whatever ended a run, one sentence says what to do next."""
-    assert codes() | {UNRECORDED.code, "not_started"} == start_page_and_remedies.REPAIRS.keys()
-    assert all(do.endswith(".") for do, _ in start_page_and_remedies.REPAIRS.values())
+    assert codes() | {UNRECORDED.code, "not_started"} == start_page_and_remedies.REMEDY_BY_ERROR_CATEGORY.keys()
+    assert all(do.endswith(".") for do, _ in start_page_and_remedies.REMEDY_BY_ERROR_CATEGORY.values())
 
 
 def test_a_failed_job_says_what_happened_what_the_command_advised_and_what_to_do(site: Site) -> None:
@@ -93,7 +93,7 @@ def test_a_failed_job_says_what_happened_what_the_command_advised_and_what_to_do
     [(what, do)] = site.todo()
     assert "Job nightly for 2026-04-02 did not end as it should: http://erp.example: HTTP 401 [unauthorized]" in what
     assert "check platform.auth." in what
-    assert do == site.row("nightly")[-1] == start_page_and_remedies.REPAIRS["unauthorized"][0]
+    assert do == site.row("nightly")[-1] == start_page_and_remedies.REMEDY_BY_ERROR_CATEGORY["unauthorized"][0]
 
 
 def test_a_job_that_only_waits_for_an_approval_is_one_thing_to_do(site: Site) -> None:

@@ -13,7 +13,13 @@ from tests.waiting import eventually
 
 from crossdock.config.project import project
 from crossdock.console import started_commands
-from crossdock.console.started_commands import KEPT, About, AlreadyStartedError, StartedCommand, StartedCommands
+from crossdock.console.started_commands import (
+    KEPT,
+    AlreadyStartedError,
+    CommandSubject,
+    StartedCommand,
+    StartedCommands,
+)
 from crossdock.values.actor import Actor
 
 NOW = datetime(2026, 4, 2, 12, tzinfo=UTC)
@@ -26,7 +32,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "c.yaml"
 
 
-def started(commands: StartedCommands, config: Path, about: About, at: datetime) -> StartedCommand:
+def started(commands: StartedCommands, config: Path, about: CommandSubject, at: datetime) -> StartedCommand:
     """Start a command that ends at once."""
     who, last = Actor("ann", "", ""), commands.last_id_about(about)
     made = commands.start([config], ["--version"], about=about, last=last, title="", who=who, at=at)

@@ -14,9 +14,9 @@ from tests.report_page import Page
 
 from crossdock.console import tenant_configs_and_states
 from crossdock.console.page_request_context import Console
-from crossdock.console.tenant_overviews import Overviews
+from crossdock.console.tenant_overviews import TenantOverviewCache
 from crossdock.console.visitors_and_roles import ALL_TENANTS, Person, Role
-from crossdock.console.web_server import PAGES, build_web_app
+from crossdock.console.web_server import PAGE_ROUTES, build_web_app
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.serving import ServerNames
 
@@ -68,8 +68,8 @@ def visiting(*files: Path, role: Role = Role.ADMINISTRATOR, clock: Clock | None 
     """Let a person with *role* visit the tenant of a config, which has a state."""
     found, now = tenant_configs_and_states.single_tenant(files), clock or SystemClock()
     person = Person("ann", {ALL_TENANTS: role})
-    console = Console(found, Overviews(found, now), now)
-    served = build_web_app(console, PAGES, ServerNames((), "crossdock console"), lambda *_: person)
+    console = Console(found, TenantOverviewCache(found, now), now)
+    served = build_web_app(console, PAGE_ROUTES, ServerNames((), "crossdock console"), lambda *_: person)
     try:
         yield Visitor(served)
     finally:

@@ -9,7 +9,12 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project
-from crossdock.cli.shared_options_messages_and_signals import common_options, help_example, interruptible, say
+from crossdock.cli.shared_options_messages_and_signals import (
+    common_options,
+    help_example,
+    print_sentences,
+    stop_event_set_by_signals,
+)
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 
 UNITS = "smh"
@@ -45,14 +50,14 @@ def freeze(wait: timedelta, config: Path, *, as_json: bool) -> None:
     from crossdock.values.clock import SystemClock
 
     loaded = load_project(config)
-    with interruptible() as interrupt:
+    with stop_event_set_by_signals() as interrupt:
         frozen = verify_and_store_source_freeze(loaded, wait, clock=SystemClock(), interrupt=interrupt)
     streams = count_with_noun(len(frozen.sources), "stream")
     text = f"{streams}: unchanged since {instant_text(frozen.since)}; a load would send nothing"
     terminal_output.print_result(frozen.as_json(), text, as_json=as_json)
     if frozen.newest_files:
         written = ", ".join(f"{name} of {instant_text(at)}" for name, at in frozen.newest_files.items())
-        say(
+        print_sentences(
             f"the last files with new content: {written}. If a system was closed later than that and has not exported"
             " since, have it export once more, load, and check again",
             err=True,

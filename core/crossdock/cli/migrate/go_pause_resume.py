@@ -8,17 +8,17 @@ import click
 
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.shared_options_messages_and_signals import (
-    by_option,
     check_value_is_utf8,
     config_option,
     help_example,
-    say,
+    person_name_option,
+    print_sentences,
 )
 
 
 @click.command(epilog=help_example("crossdock migrate go lots", "crossdock migrate go lots --by 'Ann, warehouse'"))
 @click.argument("wave", callback=check_value_is_utf8)
-@by_option
+@person_name_option
 @config_option
 def go(wave: str, by: str, config: Path) -> None:
     """Let the migration go on after WAVE with what is open of it now.
@@ -32,11 +32,11 @@ def go(wave: str, by: str, config: Path) -> None:
     loaded = load_project(config)
     chosen = wave_named(waves_numbered_in_config_order(loaded), wave)
     status = pause_resume_and_approve.approve_loaded_wave(loaded, chosen, clock=SystemClock(), by=by)
-    say(f"{chosen}: {by} lets the migration go on with this open: {status.open}")
+    print_sentences(f"{chosen}: {by} lets the migration go on with this open: {status.open}")
 
 
 @click.command(epilog=help_example("crossdock migrate pause"))
-@by_option
+@person_name_option
 @config_option
 def pause(by: str, config: Path) -> None:
     """Make the load wait until 'crossdock migrate resume'.
@@ -47,7 +47,7 @@ def pause(by: str, config: Path) -> None:
     from crossdock.values.clock import SystemClock
 
     migration = pause_resume_and_approve.pause(load_project(config), clock=SystemClock(), by=by)
-    say(f"{migration.name}: paused")
+    print_sentences(f"{migration.name}: paused")
 
 
 @click.command(epilog=help_example("crossdock migrate resume"))
@@ -58,4 +58,4 @@ def resume(config: Path) -> None:
     from crossdock.values.clock import SystemClock
 
     migration = pause_resume_and_approve.resume(load_project(config), clock=SystemClock())
-    say(f"{migration.name}: resumed")
+    print_sentences(f"{migration.name}: resumed")

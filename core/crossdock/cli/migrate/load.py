@@ -12,12 +12,12 @@ import click
 
 from crossdock.cli import project_and_state, terminal_output
 from crossdock.cli.shared_options_messages_and_signals import (
-    by_option,
     check_value_is_utf8,
     common_options,
     help_example,
-    interruptible,
-    say,
+    person_name_option,
+    print_sentences,
+    stop_event_set_by_signals,
 )
 from crossdock.cli.terminal_output import WarningsOnly
 from crossdock.values.run_messages import error_documents
@@ -53,11 +53,11 @@ class LoadOutput:
         )
         if self._wave != progress.wave.number and self._wanted:
             self._wave = progress.wave.number
-            say(progress_sentence(progress), err=True)
+            print_sentences(progress_sentence(progress), err=True)
 
     def show_message(self, text: str) -> None:
         if self._wanted:
-            say(text, err=True)
+            print_sentences(text, err=True)
 
     def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
         self._shown.begin(stage, total, unit)
@@ -77,7 +77,7 @@ class LoadOutput:
 
 @contextmanager
 def load_progress_output(*, wanted: bool) -> Iterator[LoadOutput]:
-    with terminal_output.progress(wanted=wanted) as shown:
+    with terminal_output.show_progress(wanted=wanted) as shown:
         yield LoadOutput(shown, wanted=wanted)
 
 
@@ -97,7 +97,7 @@ def load_progress_output(*, wanted: bool) -> Iterator[LoadOutput]:
     "--percent", type=click.IntRange(1, 100), default=100, metavar="N", help="Use at most so much of the allowance."
 )
 @click.option("--again", is_flag=True, help="Begin another migration after one that is signed off.")
-@by_option
+@person_name_option
 @common_options
 def load(
     until: str | None,
@@ -126,7 +126,7 @@ def load(
     project = project_and_state.load_project(config)
     rehearsed = Rehearsal.load(rehearsal) if rehearsal is not None else None
     choice = LoadChoice(by, until, percent, rehearsed, again)
-    with interruptible() as interrupt, load_progress_output(wanted=not as_json) as shown:
+    with stop_event_set_by_signals() as interrupt, load_progress_output(wanted=not as_json) as shown:
         loaded = load_waves(project, choice, clock=SystemClock(), listener=shown, interrupt=interrupt)
     return _show(loaded, as_json=as_json)
 
@@ -136,15 +136,15 @@ def _show(loaded: LoadResult, *, as_json: bool) -> int:
         terminal_output.print_errors({"" if loaded.wave is None else str(loaded.wave): loaded.error})
     elif loaded.wave is not None:
         terminal_output.print_error_messages(loaded.runs[-1].report.messages)
-        say(f"crossdock: {loaded.wave}: did not reach its end, and no later wave was begun", err=True)
+        print_sentences(f"crossdock: {loaded.wave}: did not reach its end, and no later wave was begun", err=True)
     if as_json:
         terminal_output.print_json(_document(loaded))
         return loaded.exit_code
     for each in loaded.runs:
-        say(str(each.status.wave))
+        print_sentences(str(each.status.wave))
         terminal_output.show_run(terminal_output.output_console(), each.report.as_json())
     if loaded.total_open_counts.total and loaded.error is None:
-        say("'crossdock records list' shows what is open", err=True)
+        print_sentences("'crossdock records list' shows what is open", err=True)
     return loaded.exit_code
 
 

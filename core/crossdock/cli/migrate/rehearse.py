@@ -10,10 +10,10 @@ from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.shared_options_messages_and_signals import (
     absolute_path,
-    check_writable,
     common_options,
     help_example,
-    say,
+    print_sentences,
+    raise_if_not_writable,
 )
 from crossdock.values.clock import SystemClock
 
@@ -57,9 +57,9 @@ def rehearse(
     from crossdock.migration.rehearsal_dry_run_of_waves import rehearse as rehearsed_migration
 
     place, page = absolute_path(out), absolute_path(page)
-    check_writable(place, page)
+    raise_if_not_writable(place, page)
     loaded = load_project(config)
-    with terminal_output.progress(wanted=not as_json) as progress:
+    with terminal_output.show_progress(wanted=not as_json) as progress:
         rehearsed = rehearsed_migration(
             loaded, clock=SystemClock(), progress=progress, against_platform=against_platform
         )
@@ -79,5 +79,5 @@ def rehearse(
     if place is not None:
         rehearsed.to_rehearsal().save(place)
         if not as_json:
-            say(f"saved; load it with: crossdock migrate load --rehearsal {out}")
+            print_sentences(f"saved; load it with: crossdock migrate load --rehearsal {out}")
     return 1 if rehearsed.has_open_records else 0

@@ -10,13 +10,13 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.shared_options_messages_and_signals import (
-    by_option,
     check_value_is_utf8,
-    check_writable,
     common_options,
     help_example,
-    interruptible,
-    say,
+    person_name_option,
+    print_sentences,
+    raise_if_not_writable,
+    stop_event_set_by_signals,
 )
 from crossdock.values.texts_of_numbers_and_times import instant_text
 
@@ -28,7 +28,7 @@ def _parse_reason(ctx: click.Context, parameter: click.Parameter, value: str | N
 
 
 @click.command("sign-off", epilog=help_example("crossdock migrate sign-off --by 'Ann Lee' -o acme-signed.html"))
-@by_option
+@person_name_option
 @click.option(
     "-o",
     "--out",
@@ -64,18 +64,18 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
             hint="choose another name",
             code="file_exists",
         )
-    check_writable(place := out.absolute())
+    raise_if_not_writable(place := out.absolute())
     loaded, digests = load_project(config), list[str]()
 
     def write(document: dict[str, Any]) -> str:
         content, digest = page_rendering.append_checksum_line(
-            self_contained_sign_off_report.self_contained_page(document)
+            self_contained_sign_off_report.render_sign_off_report(document)
         )
         page_rendering.write_page_file(place, content.decode())
         digests.append(digest)
         return digest
 
-    with interruptible() as interrupt:
+    with stop_event_set_by_signals() as interrupt:
         document = signing.sign_off(
             loaded, write, by=by, accepted=accept_exceptions, clock=SystemClock(), interrupt=interrupt
         )
@@ -85,7 +85,7 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
     if as_json:
         terminal_output.print_json(shown)
         return
-    say(
+    print_sentences(
         f"{facts['name']}: signed off {instant_text(facts['signed_off_at'])} by {facts['signed_off_by']}",
         f"report written to {out}",
         f"its SHA-256, for your records: {shown['sha256']}",

@@ -9,7 +9,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project
-from crossdock.cli.shared_options_messages_and_signals import common_options, help_example, say
+from crossdock.cli.shared_options_messages_and_signals import common_options, help_example, print_sentences
 from crossdock.values.texts_of_numbers_and_times import instant_text
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def status(config: Path, *, as_json: bool) -> None:
 
 
 def _show(found: MigrationStatus) -> None:
-    say(*found.decision_and_check_sentences)
+    print_sentences(*found.decision_and_check_sentences)
     rows = [
         (
             each.wave.name,
@@ -54,14 +54,14 @@ def _show(found: MigrationStatus) -> None:
     ]
     terminal_output.output_console().print(terminal_output.make_fitting_table("Waves", COLUMNS, rows, numbers=NUMBERS))
     for each in found.waves:
-        say(f"{each.wave.name}: {', '.join(sorted(each.wave.streams))}", *_run_and_gate_lines(each))
-    say(
+        print_sentences(f"{each.wave.name}: {', '.join(sorted(each.wave.streams))}", *_run_and_gate_lines(each))
+    print_sentences(
         "all waves are done"
         if found.first_wave_not_past_gate is None
         else f"next: {found.first_wave_not_past_gate.wave}"
     )
     if found.remaining_requests_and_duration_text:
-        say(found.remaining_requests_and_duration_text)
+        print_sentences(found.remaining_requests_and_duration_text)
 
 
 def _run_and_gate_lines(status: WaveStatus) -> list[str]:

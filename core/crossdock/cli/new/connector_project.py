@@ -18,7 +18,7 @@ from crossdock.cli.shared_options_messages_and_signals import (
     check_each_value_is_utf8,
     check_value_is_utf8,
     help_example,
-    say,
+    print_sentences,
 )
 from crossdock.cli.terminal_output import print_json
 from crossdock.errors import ConfigError
@@ -219,7 +219,7 @@ def new(
         print_json({"folder": name, "kind": kind, "files": sorted(contents), **made.report})
     else:
         written = f"{name}: {count_with_noun(len(contents), 'file')} written"
-        say(*made.lines, written, f"next: cd {name}; README.md says what to do")
+        print_sentences(*made.lines, written, f"next: cd {name}; README.md says what to do")
 
 
 class _ProjectContent(Struct):

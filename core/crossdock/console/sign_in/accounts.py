@@ -64,7 +64,7 @@ class AccountFile:
             return self._read[1]
 
     def authenticate(self, name: str, password: str) -> Account | None:
-        """Return the account if the password is right. Raises ConfigError or `BusyError`."""
+        """Return the account if the password is right. Raises ConfigError or `TooManyPasswordChecksError`."""
         account = self.all().get(name)
         return (
             account if import_password_hashes_module().verify_password(password, account and account.password) else None

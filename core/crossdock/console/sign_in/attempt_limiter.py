@@ -24,7 +24,7 @@ class TooManyAttemptsError(Exception):
         self.wait_s = wait_s
 
 
-class BusyError(Exception):
+class TooManyPasswordChecksError(Exception):
     """Too many passwords are being checked at this moment."""
 
 

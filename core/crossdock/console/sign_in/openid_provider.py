@@ -95,7 +95,7 @@ _CODE = re.compile("[a-z_]{1,40}")
 _NAME_LENGTH = 200
 
 
-class RefusedError(Exception):
+class SignInRefusedError(Exception):
     """Nobody was signed in: what happened, and what to do."""
 
     def __init__(self, message: str, advice: str = "Begin again at the page where one signs in.") -> None:
@@ -180,12 +180,12 @@ class OpenIdProvider:
         """Return who has signed in, and the page that was wanted. Raises RefusedError or RemoteError."""
         flow = self._flows.flow_of_valid_state(session, query.get("state", ""))
         if flow is None:
-            raise RefusedError("This answer belongs to no sign-in of this browser, or it came too late.")
+            raise SignInRefusedError("This answer belongs to no sign-in of this browser, or it came too late.")
         if query.get("iss", self.settings.issuer) != self.settings.issuer:  # RFC 9207
-            raise RefusedError("The answer is from another provider.")
+            raise SignInRefusedError("The answer is from another provider.")
         if "code" not in query:
             code = query.get("error", "")
-            raise RefusedError(f"The provider refused: {code if _CODE.fullmatch(code) else 'it sent no code'}.")
+            raise SignInRefusedError(f"The provider refused: {code if _CODE.fullmatch(code) else 'it sent no code'}.")
         token = self._request_id_token(query["code"], origin, flow)
         found = self._verified_claims(token, flow)
         return self._person_with_roles(found), flow.wanted
@@ -200,7 +200,7 @@ class OpenIdProvider:
         everywhere = roles.get(ALL_TENANTS, Role.VIEWER)
         roles = {tenant: max(role, everywhere) for tenant, role in roles.items()}
         if not roles:
-            raise RefusedError(f"{name} has no role here.", "Ask an administrator of this console for one.")
+            raise SignInRefusedError(f"{name} has no role here.", "Ask an administrator of this console for one.")
         return Person(name, roles)
 
     # ---- requests
@@ -221,7 +221,7 @@ class OpenIdProvider:
         answer = self._send("POST", address, urlencode(form | fields).encode(), headers)
         token = answer.get("id_token")
         if not isinstance(token, str):
-            raise RefusedError("The provider gave no ID token.")
+            raise SignInRefusedError("The provider gave no ID token.")
         return token
 
     def _verified_claims(self, token: str, flow: _Flow) -> Mapping[str, Any]:
@@ -238,7 +238,7 @@ class OpenIdProvider:
             except verifier.UnknownKeyError:
                 return claims(self._read_metadata(fresh=True).keys)
         except verifier.InvalidIdTokenError as error:
-            raise RefusedError(f"The ID token of the provider is not valid: {error}.") from None
+            raise SignInRefusedError(f"The ID token of the provider is not valid: {error}.") from None
 
     def _read_metadata(self, *, fresh: bool) -> _Metadata:
         """Return what the provider says of itself (OpenID Connect Discovery), and its keys."""

@@ -10,7 +10,7 @@ from secrets import token_hex
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
 
-from crossdock.console.sign_in.attempt_limiter import BusyError
+from crossdock.console.sign_in.attempt_limiter import TooManyPasswordChecksError
 
 AT_ONCE = 2  # each takes 64 MiB, and anybody can ask for one
 WAITS_S = 2.0
@@ -28,7 +28,7 @@ def verify_password(password: str, known: str | None) -> bool:
     Raises BusyError.
     """
     if not _RUNNING.acquire(timeout=WAITS_S):
-        raise BusyError
+        raise TooManyPasswordChecksError
     try:
         _HASHER.verify(known or _hash_of_random_password(), _normalized_bytes(password))
     except (Argon2Error, InvalidHashError):

@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from crossdock.console.sign_in.accounts import AccountFile
 from crossdock.console.sign_in.attempt_limiter import AttemptLimiter
-from crossdock.console.sign_in.openid_provider import OpenIdProvider, RefusedError
+from crossdock.console.sign_in.openid_provider import OpenIdProvider, SignInRefusedError
 from crossdock.console.visitors_and_roles import Person
 from crossdock.errors import CrossdockError
 from crossdock.values.clock import Clock
@@ -111,7 +111,7 @@ class SignIn(Struct, frozen=True):
         assert self.provider is not None
         person, wanted = self.provider.identify_person_from_answer(session.id, origin, query)
         if self.accounts is not None and person.name in self.accounts.all():
-            raise RefusedError(f"{person.name} is the name of a local account.", "Sign in with its password.")
+            raise SignInRefusedError(f"{person.name} is the name of a local account.", "Sign in with its password.")
         self._end_session_and_renew_id(session)
         self.sessions.begin(session.id, lambda: person)
         return wanted

@@ -9,12 +9,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from crossdock.cli.shared_options_messages_and_signals import by_option
+from crossdock.cli.shared_options_messages_and_signals import person_name_option
 from crossdock.values.actor import LONGEST_NAME
 
 
 @click.command
-@by_option
+@person_name_option
 def tell(by: str) -> None:
     click.echo(by)
 

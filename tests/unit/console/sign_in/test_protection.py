@@ -35,7 +35,7 @@ HTTPS = {"x-forwarded-proto": "https"}
 def test_it_does_not_start_unprotected(host: str, protection: Protection, told: str) -> None:
     """Without TLS or a proxy that has it, or without sign-in, the error names the options."""
     with pytest.raises(ConfigError, match=told) as refused:
-        protection.check_protected_before_serving(host)
+        protection.raise_if_unprotected(host)
     assert refused.value.hint is not None
     assert "--" in refused.value.hint
 
@@ -44,7 +44,9 @@ def test_the_server_itself_refuses(fleet: Path) -> None:
     """Whoever starts it, nothing is served."""
     with (
         pytest.raises(ConfigError, match="TLS"),
-        web_server.serve(tenant_configs_and_states.fleet_tenants(str(fleet), ()), ManualClock(), "0.0.0.0"),
+        web_server.serve_console_in_thread(
+            tenant_configs_and_states.fleet_tenants(str(fleet), ()), ManualClock(), "0.0.0.0"
+        ),
     ):
         pytest.fail("it was served")
 
@@ -61,20 +63,20 @@ def test_the_server_itself_refuses(fleet: Path) -> None:
 )
 def test_it_starts_protected(host: str, protection: Protection) -> None:
     """On loopback, nothing is needed."""
-    protection.check_protected_before_serving(host)
+    protection.raise_if_unprotected(host)
 
 
 def test_loopback_behind_a_proxy_needs_sign_in() -> None:
     """The clients of the proxy are not users of this machine."""
     with pytest.raises(ConfigError, match="everything"):
-        Protection(proxies=("127.0.0.1",)).check_protected_before_serving("127.0.0.1")
+        Protection(proxies=("127.0.0.1",)).raise_if_unprotected("127.0.0.1")
 
 
 @pytest.mark.parametrize("proxy", ["*", "proxy.example", "10.0.0.1/8", ""])
 def test_a_proxy_is_an_address(proxy: str) -> None:
     """A name could be anybody's."""
     with pytest.raises(ConfigError, match="no address or network"):
-        Protection(proxies=(proxy,), accounts=FILE).check_protected_before_serving("127.0.0.1")
+        Protection(proxies=(proxy,), accounts=FILE).raise_if_unprotected("127.0.0.1")
 
 
 @pytest.mark.parametrize("header", ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"])

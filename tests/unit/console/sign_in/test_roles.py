@@ -14,13 +14,13 @@ from tests.waiting import eventually
 from crossdock.console.action_definitions import ACTIONS
 from crossdock.console.sign_in.accounts import AccountFile
 from crossdock.console.visitors_and_roles import Role
-from crossdock.console.web_server import PAGES, Page
+from crossdock.console.web_server import PAGE_ROUTES, PageRoute
 
-PROTECTED = [page for page in PAGES if page.role is not None]
+PROTECTED = [page for page in PAGE_ROUTES if page.role is not None]
 OPEN = {"/sign-in", "/sign-in/openid", "/sign-in/openid/answer"}
 
 
-def asked(browser: Browser, page: Page, tenant: str = "a") -> httpx.Response:
+def asked(browser: Browser, page: PageRoute, tenant: str = "a") -> httpx.Response:
     address = re.sub(r"\{[^}]*\}", "1", page.path.replace("{tenant}", tenant))
     return browser.send(address, {}) if page.is_form else browser.get(address)
 
@@ -33,7 +33,7 @@ def signed_in(console: ServedConsole, name: str) -> Browser:
 
 def test_only_the_sign_in_is_open() -> None:
     """Every other address has a role."""
-    assert {page.path for page in PAGES if page.role is None} == OPEN
+    assert {page.path for page in PAGE_ROUTES if page.role is None} == OPEN
 
 
 def test_nobody_reaches_a_page_without_a_session(console: ServedConsole) -> None:
@@ -110,7 +110,7 @@ def test_every_method_needs_the_role_of_its_address(
     """HEAD is a GET without a body; a method that an address does not have is answered 405, whoever asks."""
     accounts.add("eve", PASSWORD, {"b": Role.ADMINISTRATOR} | ({} if role is None else {"a": role}))
     eve, nobody = signed_in(console, "eve"), console.browser()
-    methods: dict[str, dict[str, Page]] = {}
+    methods: dict[str, dict[str, PageRoute]] = {}
     for page in PROTECTED:
         found = methods.setdefault(page.path.replace("{tenant}", "a"), {})
         found.update({"POST": page} if page.is_form else {"GET": page, "HEAD": page})
@@ -133,7 +133,10 @@ def test_every_method_needs_the_role_of_its_address(
 def test_every_answer_is_protected(console: ServedConsole) -> None:
     """Whoever asks, and whatever is answered: no other site shows or reads it, and no browser keeps it."""
     anna, nobody = signed_in(console, "anna"), console.browser()
-    addresses = {re.sub(r"\{[^}]*\}", "1", page.path.replace("{tenant}", "a")) for page in PAGES} | {"/none", "/t/none"}
+    addresses = {re.sub(r"\{[^}]*\}", "1", page.path.replace("{tenant}", "a")) for page in PAGE_ROUTES} | {
+        "/none",
+        "/t/none",
+    }
     for browser, address, method in product((anna, nobody), addresses, ("GET", "POST", "PUT")):
         headers = browser.client.request(method, address).headers
         assert headers["cache-control"] == "no-store", (method, address)

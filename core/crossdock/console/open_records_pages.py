@@ -125,7 +125,7 @@ def show_records_in_state(visit: PageRequest) -> Response:
         raise PageError(
             404, f"There is no state {visit.path_params['state']}.", "The page of records has a link to each."
         )
-    kind, choice, name = state.option_value, filter_of_address(visit), visit.parameter("group")
+    kind, choice, name = state.option_value, record_filter_from_query(visit), visit.parameter("group")
     by_source, after = visit.query.get("by") == "file", visit.parameter("after")
     project, problem = visit.project_or_problem()
     streams = {} if project is None else project.scope_by_stream
@@ -242,7 +242,7 @@ def _parent_text(parent: Parent) -> str:
     return f"{resource} {namespace}:{key}"
 
 
-def filter_of_address(visit: PageRequest) -> RecordFilter:
+def record_filter_from_query(visit: PageRequest) -> RecordFilter:
     """Return the choice of records in the address. Raises ConfigError for an unknown reason."""
     given = {name: visit.parameter(name) or None for name in _PARAMETERS}
     since = None if given["since"] is None else datetime.combine(parse_business_date(given["since"]), time())

@@ -30,7 +30,7 @@ _PLACES = 5  # shown of each reason; the JSON has more
 
 def render_sign_off_report(report: Report) -> str:
     """Return the page of the document that `sign_off_report` makes, without the end that
-    `page_checksum_in_last_line.append_checksum_line` adds.
+    `page_rendering.append_checksum_line` adds.
     """
     facts, reconciled = report["migration"], report["reconciliation"]
     number = sum(counts_of_exceptions_to_accept(report["exceptions"]).values())

@@ -45,7 +45,7 @@ def sign_in_with_password(visit: PageRequest) -> Response:
 
 def sign_out(visit: PageRequest) -> Response:
     """End the session."""
-    _required_sign_in(visit).end_session(visit.session)
+    _required_sign_in(visit).end_session_and_renew_id(visit.session)
     return visit.redirect("/sign-in")
 
 

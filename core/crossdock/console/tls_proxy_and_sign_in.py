@@ -31,7 +31,7 @@ class Protection(Struct, frozen=True):
         key: The private key of *certificate*; None if it is in the same file.
         proxies: Addresses or networks of proxies that have TLS, such as ``127.0.0.1`` or ``10.0.0.0/24``.
         accounts: A file of ``crossdock console account``.
-        oidc: A file as in `openid_settings_and_role_rules`.
+        oidc: A file as in `OpenIdSettings`.
     """
 
     certificate: Path | None = None

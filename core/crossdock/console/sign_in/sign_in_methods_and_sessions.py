@@ -99,7 +99,7 @@ class SignIn(Struct, frozen=True):
             _LOGGER.warning("a sign-in from %s was refused", address)  # the name may be a password in the wrong field
             return None
         self.attempts.refund_attempt(name, address)
-        self._end_session_and_renew_id(session)
+        self.end_session_and_renew_id(session)
         self.sessions.begin(session.id, lambda: accounts.person_if_password_unchanged(account))
         return accounts.person_if_password_unchanged(account)
 
@@ -112,14 +112,11 @@ class SignIn(Struct, frozen=True):
         person, wanted = self.provider.identify_person_from_answer(session.id, origin, query)
         if self.accounts is not None and person.name in self.accounts.all():
             raise SignInRefusedError(f"{person.name} is the name of a local account.", "Sign in with its password.")
-        self._end_session_and_renew_id(session)
+        self.end_session_and_renew_id(session)
         self.sessions.begin(session.id, lambda: person)
         return wanted
 
-    def end_session(self, session: Session) -> None:
-        self._end_session_and_renew_id(session)
-
-    def _end_session_and_renew_id(self, session: Session) -> None:
+    def end_session_and_renew_id(self, session: Session) -> None:
         """End what was before, and give the browser an id that nobody else has seen."""
         self.sessions.end(session.id)
         session.renew_id()

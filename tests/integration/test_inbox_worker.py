@@ -330,7 +330,7 @@ def test_deletions_beyond_the_limits_wait_for_one_approval(desk: InboxDesk, monk
         _nightly(desk, session)
         monkeypatch.setattr(approve, "SystemClock", lambda: desk.bench.clock)
         with session.state.begin() as tx:
-            approve._approve(desk.project, tx, "b.customers", len(gone))
+            approve._approve_pending_or_raise(desk.project, tx, "b.customers", len(gone))
         desk.work(session)
         assert sorted(desk.effects()) == sorted(("delete", f"b:{key}") for key in gone)
         assert (desk.hints(session), desk.approval(session)) == ([], None)

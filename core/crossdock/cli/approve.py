@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.project_and_state import load_project, read_state
+from crossdock.cli.project_and_state import load_project, read_state_of_config
 from crossdock.cli.shared_options_messages_and_signals import MOST, common_options, help_example, print_sentences
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
@@ -38,7 +38,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
             "name a stream and the number of records; 'crossdock approve' lists both", code="options_incomplete"
         )
     if stream is None or number is None:
-        with read_state(config) as (tx, _):
+        with read_state_of_config(config) as (tx, _):
             listed = tx.pending_approvals.listed()
         known = load_project(config).scope_by_stream if listed else {}
         pending = [each for each in listed if each.stream in known]
@@ -57,7 +57,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
     loaded.selected_streams([stream])
 
     def approve_all(tx: Transaction, change: Change) -> PendingApproval:
-        earlier, given = tx.pending_approvals.get(stream), _approve(loaded, tx, stream, number)
+        earlier, given = tx.pending_approvals.get(stream), _approve_pending_or_raise(loaded, tx, stream, number)
         was_approved = earlier is not None and earlier.approved_at is not None
         change.store_audit_entry(tx, before={"approved": was_approved}, after={"approved": True, given.what: number})
         return given
@@ -67,7 +67,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
     terminal_output.print_result(_pending_approval_document(approved), text, as_json=as_json)
 
 
-def _approve(loaded: Project, tx: Transaction, stream: str, number: int) -> PendingApproval:
+def _approve_pending_or_raise(loaded: Project, tx: Transaction, stream: str, number: int) -> PendingApproval:
     from crossdock.runs.planning.undo_in_progress import check_stream_not_being_undone
 
     check_stream_not_being_undone(tx, stream, loaded.scope_by_stream)

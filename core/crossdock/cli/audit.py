@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.project_and_state import FleetStates, read_state
+from crossdock.cli.project_and_state import FleetStates, read_state_of_config
 from crossdock.cli.shared_options_messages_and_signals import (
     MOST,
     UtcTime,
-    check_value_is_utf8,
     common_options,
     explicitly_given_fleet_base_files,
     fleet_option,
     help_example,
     print_counts_if_not_all_shown,
+    raise_if_value_not_utf8,
 )
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     )
 )
 @click.option("--since", type=UtcTime(), help="Only from this time on (UTC).")
-@click.option("--person", metavar="NAME", callback=check_value_is_utf8, help="Only what this person did.")
+@click.option("--person", metavar="NAME", callback=raise_if_value_not_utf8, help="Only what this person did.")
 @click.option(
     "--action",
     metavar="TEXT",
-    callback=check_value_is_utf8,
+    callback=raise_if_value_not_utf8,
     help="Only this command, or group: 'records drop', or 'records'.",
 )
 @click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Entries to list.")
@@ -64,15 +64,15 @@ def audit(
 
     choice = AuditFilter(person, action, since.replace(tzinfo=UTC) if since else None)
     if fleet is None:
-        with read_state(config) as (tx, _):
+        with read_state_of_config(config) as (tx, _):
             found, total = _entries_and_total(tx, choice, limit)
-        _show([("", entry) for entry in found], total, of_fleet=False, as_json=as_json)
+        _print_audit_entries([("", entry) for entry in found], total, of_fleet=False, as_json=as_json)
         return 0
     states = FleetStates(fleet, explicitly_given_fleet_base_files(config))
     of_tenants = dict(states.read_each_tenant(partial(_entries_and_total_of_tenant, choice=choice, limit=limit)))
     of_fleet = [(tenant, entry) for tenant, (entries, _) in of_tenants.items() for entry in entries]
     newest = sorted(of_fleet, key=lambda each: (each[1].at, each[0], each[1].id), reverse=True)[:limit]
-    _show(newest, sum(total for _, total in of_tenants.values()), of_fleet=True, as_json=as_json)
+    _print_audit_entries(newest, sum(total for _, total in of_tenants.values()), of_fleet=True, as_json=as_json)
     return states.exit_code
 
 
@@ -85,7 +85,7 @@ def _entries_and_total(tx: Transaction, choice: AuditFilter, limit: int) -> tupl
     return tx.audit_log.listed(choice, limit=limit), tx.audit_log.count(choice)
 
 
-def _show(found: Sequence[tuple[str, AuditEntry]], total: int, *, of_fleet: bool, as_json: bool) -> None:
+def _print_audit_entries(found: Sequence[tuple[str, AuditEntry]], total: int, *, of_fleet: bool, as_json: bool) -> None:
     from crossdock.runs import audit_lines
 
     if as_json:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.project_and_state import load_project, read_state
+from crossdock.cli.project_and_state import load_project, read_state_of_config
 from crossdock.cli.shared_options_messages_and_signals import (
     CommandGroup,
     common_options,
@@ -48,13 +48,13 @@ def export(config: Path, *, raw: bool) -> None:
     from crossdock.runs.planning import binding_csv
     from crossdock.state import RecordFilter
 
-    with read_state(config) as (tx, _):
+    with read_state_of_config(config) as (tx, _):
         binding_csv.export_bindings(tx, sys.stdout, raw=raw)
         left = counts_by_state(tx, RecordFilter(), ())
-    _say_what_is_left_out({state: number for state, number in left.items() if number})
+    _print_counts_left_out_of_file({state: number for state, number in left.items() if number})
 
 
-def _say_what_is_left_out(left: Mapping[str, int]) -> None:
+def _print_counts_left_out_of_file(left: Mapping[str, int]) -> None:
     if not left:
         return
     counts = ", ".join(f"{number:,} {state.replace('-', ' ')}" for state, number in left.items())

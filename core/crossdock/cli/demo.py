@@ -56,9 +56,9 @@ def run_warehouse_demo(
             _print_heading(console, f"Night {number}: crossdock sync", before)
             reports.append(_sync_or_raise_error(loaded, [], interrupt, as_json=as_json, clock=night))
             if not as_json:
-                terminal_output.show_run(console, reports[-1].as_json())
+                terminal_output.print_run_report(console, reports[-1].as_json())
                 _print_heading(console, f"Night {number}: crossdock records list")
-                ctx.invoke(records.list_, config=config)
+                ctx.invoke(records.list_open_records, config=config)
             if number < len(_WAREHOUSE_NIGHT_TEXTS):
                 demo.let_warehouse_work_next_day(night)
         orders = list(_orders_at_warehouse_and_platform(loaded, demo))
@@ -176,7 +176,7 @@ def run_shop_demo(
                 demo.shop.refund_units(demo.shop.orders[2], "MUG-3", 2)
             reports.append(_sync_or_raise_error(loaded, [connection], interrupt, as_json=as_json))
             if not as_json:
-                terminal_output.show_run(console, reports[-1].as_json())
+                terminal_output.print_run_report(console, reports[-1].as_json())
         orders = list(_orders_at_shop_and_platform(loaded, demo))
     _print_heading(console, "What became of each order", _SHOP_SUMS_TEXT)
     console.print(_shop_order_table(orders))
@@ -384,9 +384,9 @@ def _run_exports_demo(ctx: click.Context, console: Console, folder: Path, *, as_
                 _print_heading(console, f"Day {day}: crossdock sync")
             reports.append(_sync_or_raise_error(loaded, [], interrupt, as_json=as_json))
             if not as_json:
-                terminal_output.show_run(console, reports[-1].as_json())
+                terminal_output.print_run_report(console, reports[-1].as_json())
                 _print_heading(console, f"Day {day}: crossdock records list")
-                ctx.invoke(records.list_, config=config)
+                ctx.invoke(records.list_open_records, config=config)
                 terminal_output.print_lines(console, f"\n{_AFTER[day]}")
         demo_folder_and_servers.write_sample_exports_of_day(3, folder / "day-3")
         effects = demo_folder_and_servers.count_effects_or_raise_if_reports_differ(loaded, reports)

@@ -94,7 +94,7 @@ def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | Non
         return _check_fleet(FleetStates(fleet, explicitly_given_fleet_base_files(config)), as_json=as_json)
     loaded = load_project(config)
     if openapi is not None:
-        return compare_openapi(loaded, openapi, as_json=as_json)
+        return compare_and_print_openapi_differences(loaded, openapi, as_json=as_json)
     from crossdock.services.system_check.tests_of_state_platform_and_connections import (
         CheckResult,
         findings_of_all_tests,
@@ -135,7 +135,7 @@ def _check_fleet(states: FleetStates, *, as_json: bool) -> int:
     return states.exit_code or (0 if all(item.ok for *_, item in found) else 3)
 
 
-def compare_openapi(loaded: Project, path: Path, *, as_json: bool) -> int:
+def compare_and_print_openapi_differences(loaded: Project, path: Path, *, as_json: bool) -> int:
     """Print the differences for the resources that the streams write, or for all. Return 3 if a request must fail."""
     from crossdock.platform import comparison_with_openapi, openapi_file
     from crossdock.resources import ResourceName

@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from crossdock.cli import terminal_output
-from crossdock.cli.scheduler_and_webhook_service import interruptible_service
+from crossdock.cli.scheduler_and_webhook_service import stop_event_with_logged_notice
 from crossdock.cli.shared_options_messages_and_signals import print_sentences
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due, due_between
@@ -117,7 +117,7 @@ class _JobRuns:
             else:
                 bars = stack.enter_context(terminal_output.show_progress(wanted=self._reports is None))
                 timings = Timings(self._clock, bars)
-            interrupt = stack.enter_context(interruptible_service(self._log_format))
+            interrupt = stack.enter_context(stop_event_with_logged_notice(self._log_format))
             send = event_sender_of_project(self._loaded, self._clock)
             self._log_failed_notifications(
                 run_events_and_pending_notices.send_pending_notices(
@@ -200,7 +200,7 @@ class _JobRuns:
         if self._reports is not None:
             self._reports.append(report)
         else:
-            terminal_output.show_run(terminal_output.output_console(), report.as_json())
+            terminal_output.print_run_report(terminal_output.output_console(), report.as_json())
 
     def _log_and_notify_end(self, event: ScheduledRunEnded, log: RunLog) -> None:
         if self._is_logged:

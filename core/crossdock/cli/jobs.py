@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from crossdock.cli.project_and_state import load_project, read_state
+from crossdock.cli.project_and_state import load_project, read_state_of_config
 from crossdock.cli.shared_options_messages_and_signals import (
     MOST,
     CommandGroup,
@@ -44,7 +44,7 @@ def list_scheduled_runs(config: Path, *, limit: int, as_json: bool) -> None:
     from crossdock.runs.audit_lines import paused_by_sentence
     from crossdock.values.run_messages import error_texts
 
-    with read_state(config) as (tx, _):
+    with read_state_of_config(config) as (tx, _):
         scheduled_runs = tx.scheduled_runs.listed(limit=limit)
         paused = {job: paused_by_sentence(tx, job) for job in sorted(tx.scheduled_runs.paused_jobs())}
         total = tx.scheduled_runs.count_all()

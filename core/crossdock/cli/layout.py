@@ -17,11 +17,11 @@ from crossdock.cli.shared_options_messages_and_signals import (
     CommandGroup,
     absolute_path,
     as_json,
-    check_value_is_utf8,
     common_options,
     help_example,
     print_sentences,
     raise_if_not_writable,
+    raise_if_value_not_utf8,
 )
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
         "crossdock layout write shop.orders --record SO-17 -o SO-17.csv",
     ),
 )
-@click.argument("stream", callback=check_value_is_utf8)
+@click.argument("stream", callback=raise_if_value_not_utf8)
 @click.option(
-    "--record", "key", required=True, metavar="KEY", help="The key of the record.", callback=check_value_is_utf8
+    "--record", "key", required=True, metavar="KEY", help="The key of the record.", callback=raise_if_value_not_utf8
 )
 @click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the file here.")
 @click.option("--raw", is_flag=True, help="Show the file, whose values may be personal.")
@@ -138,7 +138,7 @@ layout.add_command(show_outgoing_record_file)
 )
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option(
-    "--stream", callback=check_value_is_utf8, metavar="CONNECTION.STREAM", help="Read FILE as this stream's files."
+    "--stream", callback=raise_if_value_not_utf8, metavar="CONNECTION.STREAM", help="Read FILE as this stream's files."
 )
 @click.option(
     "-n", "--limit", type=click.IntRange(1, _MOST), default=5, show_default=True, help="Records to show at most."

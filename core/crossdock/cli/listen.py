@@ -11,7 +11,12 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project
-from crossdock.cli.scheduler_and_webhook_service import ServiceOptions, health_option, log_format_option, serve
+from crossdock.cli.scheduler_and_webhook_service import (
+    ServiceOptions,
+    health_option,
+    log_format_option,
+    serve_until_stopped,
+)
 from crossdock.cli.shared_options_messages_and_signals import (
     CommandGroup,
     ListenAddress,
@@ -22,7 +27,7 @@ from crossdock.cli.shared_options_messages_and_signals import (
     print_sentences,
     print_warning,
 )
-from crossdock.cli.web_console_serving_options import WebConsoleOptions, beside_option, web_console_options
+from crossdock.cli.web_console_serving_options import WebConsoleOptions, console_address_option, web_console_options
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -50,7 +55,7 @@ _COLUMNS = ("id", "topic", "address", "active")
     help="Where to receive webhooks; beyond this machine, behind a proxy with TLS.",
 )
 @health_option
-@web_console_options(beside_option)
+@web_console_options(console_address_option)
 @log_format_option
 @config_option
 @click.pass_context
@@ -73,7 +78,7 @@ def listen(
     if ctx.invoked_subcommand is not None:
         return 0
     options = ServiceOptions(log_format, health=health, listen=listen_at, runs_jobs=False, console=console)
-    return serve(load_project(config), config, options)
+    return serve_until_stopped(load_project(config), config, options)
 
 
 @listen.command(epilog=help_example("crossdock listen register shop"))

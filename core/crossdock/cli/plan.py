@@ -79,7 +79,7 @@ def plan(
     place = absolute_path(out)
     loaded = load_project(config)
     raise_if_not_writable(place)
-    listing = _Listing(
+    listing = _CountedAndShownRecords(
         _ShownLimit.from_limit_option(limit, as_json=as_json), loaded.personal_data_masks, removals.operation_verb
     )
     listener = PlanListener(
@@ -114,7 +114,7 @@ def plan(
         }
         terminal_output.print_json(document)
     else:
-        _show(terminal_output.output_console(), listing, planned)
+        _print_plan(terminal_output.output_console(), listing, planned)
     if planned.errors:
         if out is not None:
             print_sentences(f"not saved to {out}: a stream could not be planned", err=True)
@@ -146,7 +146,7 @@ class _ShownLimit(Struct):
         return left > 0
 
 
-class _Listing:
+class _CountedAndShownRecords:
     """Counts what a run would do, and keeps the first records to show. *counts* leave out removals on hold."""
 
     def __init__(self, room: _ShownLimit, masks: PersonalDataMasks, verb: Callable[[Operation], str]) -> None:
@@ -216,7 +216,7 @@ class _Listing:
             self.shown.append({"do": kind, "stream": stream, "key": key, **detail()})
 
 
-def _show(console: Any, listing: _Listing, planned: PlanResult) -> None:
+def _print_plan(console: Any, listing: _CountedAndShownRecords, planned: PlanResult) -> None:
     for line in _lines(listing, planned):
         console.print(line, soft_wrap=True)
     console.print()
@@ -247,7 +247,7 @@ def _show(console: Any, listing: _Listing, planned: PlanResult) -> None:
         console.print(f"and {count_with_noun(more, 'more file')}")
 
 
-def _lines(listing: _Listing, planned: PlanResult) -> Iterator[str]:
+def _lines(listing: _CountedAndShownRecords, planned: PlanResult) -> Iterator[str]:
     for item in listing.shown:
         yield f"{item['do']:6} {item['stream']} {item['key'] or '(no key)'}"
         yield from (f"         {line}" for line in _detail_lines(item))

@@ -78,7 +78,7 @@ def load_project(config: Path) -> Project:
 
 
 @contextmanager
-def read_state(config: Path) -> Iterator[tuple[Transaction, str]]:
+def read_state_of_config(config: Path) -> Iterator[tuple[Transaction, str]]:
     """Read the state of the selected config; yield it with the name of its tenant.
 
     Only what says where the state is is read of the config, all of it if the state cannot be opened: a mistake in the

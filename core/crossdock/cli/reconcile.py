@@ -118,7 +118,7 @@ def reconcile_print_and_save(
     from crossdock.runs.session_shared_by_runs import open_session
     from crossdock.state import AuditEntry
 
-    _check_options(out, sample, seed, remove_extra=remove_extra)
+    _raise_if_options_conflict(out, sample, seed, remove_extra=remove_extra)
     place = absolute_path(out)
     chosen = None if sample is None else Sample(sample, seed or 0)
     with (
@@ -139,7 +139,7 @@ def reconcile_print_and_save(
     if as_json:
         terminal_output.print_json(document)
     else:
-        _show(found, found.first_differences_of_each_class(limit, only), only)
+        _print_reconciliation(found, found.first_differences_of_each_class(limit, only), only)
     if place is not None and not found.errors:
         repair.refuse_sample_or_too_many(found)
         plan.save(place)
@@ -148,7 +148,7 @@ def reconcile_print_and_save(
     return found, document
 
 
-def _check_options(out: Path | None, sample: int | None, seed: int | None, *, remove_extra: bool) -> None:
+def _raise_if_options_conflict(out: Path | None, sample: int | None, seed: int | None, *, remove_extra: bool) -> None:
     if sample is not None and out is not None:
         raise ConfigError("a sample cannot be repaired", hint="reconcile without --sample", code="options_conflict")
     if sample is None and seed is not None:
@@ -223,7 +223,7 @@ def _totals_document(found: Reconciliation) -> dict[str, Any]:
     }
 
 
-def _show(found: Reconciliation, shown: Sequence[Difference], only: Class | None) -> None:
+def _print_reconciliation(found: Reconciliation, shown: Sequence[Difference], only: Class | None) -> None:
     console = terminal_output.output_console()
     if shown:
         rows = [

@@ -20,7 +20,6 @@ from crossdock.cli.shared_options_messages_and_signals import (
     CommandGroup,
     UtcTime,
     ask_or_raise_not_confirmed,
-    check_value_is_utf8,
     common_options,
     explicitly_given_fleet_base_files,
     fleet_option,
@@ -28,6 +27,7 @@ from crossdock.cli.shared_options_messages_and_signals import (
     help_meanings,
     print_counts_if_not_all_shown,
     print_sentences,
+    raise_if_value_not_utf8,
     stop_event_set_by_signals,
     yes_option,
 )
@@ -56,7 +56,7 @@ stream_option = click.option(
     "--stream",
     metavar="STREAM",
     help="Only records of this stream, or of this connection.",
-    callback=check_value_is_utf8,
+    callback=raise_if_value_not_utf8,
 )
 
 
@@ -77,7 +77,7 @@ stream_option = click.option(
 )
 @stream_option
 @click.option("--reason", metavar="CODE", help="Only those rejected for this reason, such as bad_value.")
-@click.option("--key", metavar="KEY", help="Only this record key.", callback=check_value_is_utf8)
+@click.option("--key", metavar="KEY", help="Only this record key.", callback=raise_if_value_not_utf8)
 @click.option("--all", "every", is_flag=True, help="List each waiting record, not one line for all that wait for one.")
 @click.option(
     "--limit",
@@ -88,7 +88,7 @@ stream_option = click.option(
 )
 @fleet_option
 @common_options
-def list_(
+def list_open_records(
     state: str | None,
     stream: str | None,
     reason: str | None,
@@ -203,20 +203,20 @@ def _print_table_and_counts(
         "crossdock records resolve wms.invoices --not-delivered",
     ),
 )
-@click.argument("stream", callback=check_value_is_utf8, required=False)
-@click.argument("key", callback=check_value_is_utf8, required=False)
+@click.argument("stream", callback=raise_if_value_not_utf8, required=False)
+@click.argument("key", callback=raise_if_value_not_utf8, required=False)
 @click.option(
     "--delivered-as",
     metavar="ID",
     help="Delivered; ID is the record's id on the platform.",
-    callback=check_value_is_utf8,
+    callback=raise_if_value_not_utf8,
 )
 @click.option("--delivered", is_flag=True, help="Delivered; for updates, whose id is known.")
 @click.option("--not-delivered", is_flag=True, help="Not delivered: the next sync sends it.")
 @click.option("--no-lookup", is_flag=True, help="Do not look ID up on the platform; only its form is checked.")
 @yes_option
 @common_options
-def resolve_(
+def resolve_doubtful_records(
     stream: str | None,
     key: str | None,
     delivered_as: str | None,
@@ -266,16 +266,16 @@ def resolve_(
             ask_or_raise_not_confirmed(
                 f"record {count_with_noun(len(intents), 'operation')} of {stream} as {what}", yes=yes
             )
-        _resolve(loaded, choice, intents, delivered_as, change, not_delivered=not_delivered)
+        _store_decision_about_doubtful(loaded, choice, intents, delivered_as, change, not_delivered=not_delivered)
     number = len(intents)
     terminal_output.print_result({"resolved": number}, f"resolved {count_with_noun(number, 'record')}", as_json=as_json)
 
 
 @click.command("reopen", epilog=help_example("crossdock records reopen wms.invoices 70013"))
-@click.argument("stream", callback=check_value_is_utf8)
-@click.argument("key", callback=check_value_is_utf8)
+@click.argument("stream", callback=raise_if_value_not_utf8)
+@click.argument("key", callback=raise_if_value_not_utf8)
 @common_options
-def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
+def reopen_resolved_record(stream: str, key: str, config: Path, *, as_json: bool) -> None:
     """Reverse 'records resolve': the record is in doubt again.
 
     Possible until a later operation depends on the decision, or its data is purged.
@@ -322,7 +322,7 @@ def _with_ids_at_unreadable_targets(loaded: Project, intents: list[Intent]) -> l
     return intents
 
 
-def _resolve(
+def _store_decision_about_doubtful(
     loaded: Project,
     choice: RecordFilter,
     shown: list[Intent],
@@ -434,11 +434,11 @@ def _candidate_document(candidate: Candidate) -> dict[str, Any]:
 
 
 @click.command("show", epilog=help_example("crossdock records show wms.invoices 536365 --raw"))
-@click.argument("stream", callback=check_value_is_utf8)
-@click.argument("key", callback=check_value_is_utf8)
+@click.argument("stream", callback=raise_if_value_not_utf8)
+@click.argument("key", callback=raise_if_value_not_utf8)
 @click.option("--raw", is_flag=True, help="Include the record's data, which may be personal.")
 @common_options
-def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> None:
+def show_undelivered_record(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> None:
     """Show why a record was not delivered; its data only with --raw.
 
     For a record that changed after it was delivered, show each member that differs, personal ones only with --raw.
@@ -506,13 +506,13 @@ def records() -> None:
     """List and fix records that were not delivered."""
 
 
-for command in (list_, show_, resolve_, reopen_):
+for command in (list_open_records, show_undelivered_record, resolve_doubtful_records, reopen_resolved_record):
     records.add_command(command)
 
-_key = click.argument("key", callback=check_value_is_utf8, required=False)
+_key = click.argument("key", callback=raise_if_value_not_utf8, required=False)
 _reason = click.option("--reason", metavar="CODE", help="Only those rejected for this reason, such as bad_value.")
 _file = click.option(
-    "--file", metavar="NAME", help="Only those that were read from this file.", callback=check_value_is_utf8
+    "--file", metavar="NAME", help="Only those that were read from this file.", callback=raise_if_value_not_utf8
 )
 
 
@@ -520,13 +520,13 @@ _file = click.option(
     "replay",
     epilog=help_example("crossdock records replay wms.invoices 70013", "crossdock records replay --reason bad_value"),
 )
-@click.argument("stream", callback=check_value_is_utf8, required=False)
+@click.argument("stream", callback=raise_if_value_not_utf8, required=False)
 @_key
 @_reason
 @_file
 @click.option("--since", type=UtcTime(), help="Only those rejected since this time (UTC).")
 @common_options
-def replay_(
+def replay_rejected_records(
     stream: str | None,
     key: str | None,
     reason: str | None,
@@ -541,27 +541,27 @@ def replay_(
     Without KEY, all of STREAM, or of a connection; by default all. The current mapping is used; no source is read. Exit
     codes are those of 'crossdock sync'.
     """
-    from crossdock.cli.sync import show_report
+    from crossdock.cli.sync import print_report_and_return_exit_code
     from crossdock.runs import sync_and_replay
     from crossdock.runs.open_record_lists import filter_of_options
 
     loaded, choice = load_project(config), filter_of_options(stream, key, reason, since, file)
     with stop_event_set_by_signals() as interrupt, terminal_output.show_progress(wanted=not as_json) as progress:
         report = sync_and_replay.replay(loaded, choice, clock=SystemClock(), progress=progress, interrupt=interrupt)
-    return show_report(report, as_json=as_json)
+    return print_report_and_return_exit_code(report, as_json=as_json)
 
 
 @records.command(
     "drop", epilog=help_example("crossdock records drop wms.invoices 70030", "crossdock records list --state dropped")
 )
-@click.argument("stream", callback=check_value_is_utf8)
+@click.argument("stream", callback=raise_if_value_not_utf8)
 @_key
 @_reason
 @_file
 @click.option("--state", type=click.Choice((*OPEN, INBOX)), help="Only these.")
 @yes_option
 @common_options
-def drop_(
+def drop_open_records(
     stream: str,
     key: str | None,
     reason: str | None,

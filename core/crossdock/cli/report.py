@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.project_and_state import load_project, read_state
+from crossdock.cli.project_and_state import load_project, read_state_of_config
 from crossdock.cli.runs import run_or_newest
 from crossdock.cli.shared_options_messages_and_signals import (
     MOST,
@@ -62,7 +62,7 @@ def report(run: int | None, month: str | None, out: Path | None, config: Path, *
 def _write_run_report(run: int | None, out: Path | None, config: Path) -> None:
     from crossdock.console import page_rendering, run_and_fleet_report
 
-    with read_state(config) as (tx, tenant):
+    with read_state_of_config(config) as (tx, tenant):
         found = run_or_newest(tx, run)
         page = run_and_fleet_report.render_run_report_file(
             tx, found, at=SystemClock().now(), tenant=tenant, config=config

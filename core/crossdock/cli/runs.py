@@ -11,7 +11,7 @@ import click
 from msgspec import structs
 
 from crossdock.cli import terminal_output
-from crossdock.cli.project_and_state import FleetStates, read_state
+from crossdock.cli.project_and_state import FleetStates, read_state_of_config
 from crossdock.cli.shared_options_messages_and_signals import (
     MOST,
     common_options,
@@ -60,7 +60,7 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
                 hint="'crossdock show RUN -o FILE' writes a page about one run",
                 code="options_conflict",
             )
-        with read_state(config) as (tx, _):
+        with read_state_of_config(config) as (tx, _):
             found, total = tx.runs.listed(limit=limit), tx.runs.count_all()
         _print_runs([(None, run) for run in found], as_json=as_json)
         print_counts_if_not_all_shown(len(found), total, "runs", err=as_json)
@@ -136,7 +136,7 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
 
     RUN is its number as listed by 'crossdock runs'; default: the newest run.
     """
-    with read_state(config) as (tx, tenant):
+    with read_state_of_config(config) as (tx, tenant):
         found = run_or_newest(tx, run)
         operations = tx.intents.counts_of_run(found.id) if found.tally is None else None
         details = _rejections_and_changes_document(tx, found) if as_json else {}
@@ -194,7 +194,7 @@ def _print_run(run: RunRecord, operations: Mapping[str, int] | None) -> None:
             f"its operations: {counts or 'none'}",
         )
     else:
-        terminal_output.show_run(
+        terminal_output.print_run_report(
             terminal_output.output_console(),
             tables_and_sentences_of_run.run_document(run)
             | {"apis": slowest_steps_and_allowance_summary.api_usage_by_connection(run)},

@@ -18,9 +18,9 @@ from crossdock.cli.project_and_state import load_project
 from crossdock.cli.scheduler_and_webhook_service import (
     ServiceOptions,
     health_option,
-    interruptible_service,
     log_format_option,
-    serve,
+    serve_until_stopped,
+    stop_event_with_logged_notice,
 )
 from crossdock.cli.shared_options_messages_and_signals import (
     ListenAddress,
@@ -31,7 +31,7 @@ from crossdock.cli.shared_options_messages_and_signals import (
     help_example,
     listen_address_option,
 )
-from crossdock.cli.web_console_serving_options import WebConsoleOptions, beside_option, web_console_options
+from crossdock.cli.web_console_serving_options import WebConsoleOptions, console_address_option, web_console_options
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ AT_ONCE, MOST_AT_ONCE = 4, 16
     help="Also receive webhooks, as 'crossdock listen' does; by default on 127.0.0.1 only.",
 )
 @health_option
-@web_console_options(beside_option)
+@web_console_options(console_address_option)
 @click.option(
     "--allow-host",
     multiple=True,
@@ -141,7 +141,7 @@ def schedule(
         from crossdock.cli import job_execution_for_one_date
 
         return job_execution_for_one_date.run_jobs_due_for_date(loaded, once, job, log_format, as_json=as_json)
-    return serve(
+    return serve_until_stopped(
         loaded, config, ServiceOptions(log_format, at_once or AT_ONCE, health, allow_host, listen, console=console)
     )
 
@@ -230,7 +230,7 @@ def _serve_fleet(pattern: str, base_files: Sequence[Path], options: FleetOptions
     )
     files.config_paths()  # a pattern that is the path of nothing is refused at once
     with stderr_log.logging_to_stderr(options.log_format), ExitStack() as stack:
-        interrupt = stack.enter_context(interruptible_service(options.log_format))
+        interrupt = stack.enter_context(stop_event_with_logged_notice(options.log_format))
         if options.health is not None:
             served = serve_health(metrics, *options.health, allowed_hosts=options.allowed_hosts)
             stderr_log.LOGGER.info("serving %s", stack.enter_context(served))

@@ -66,7 +66,7 @@ class ServiceOptions(Struct, frozen=True):
     console: WebConsoleOptions | None = None
 
 
-def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
+def serve_until_stopped(loaded: Project, config: Path, options: ServiceOptions) -> int:
     """Run due jobs, and deliver the records of webhooks, until a signal stops the service."""
     from crossdock.services.inbox.webhook_receiver_and_writer import RefusedWebhookCounts
     from crossdock.services.inbox.webhook_record_delivery import (
@@ -100,7 +100,7 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
         open_trace_export(stderr_log.log_warning) as trace,
         ExitStack() as stack,
     ):
-        interrupt = stack.enter_context(interruptible_service(options.log_format))
+        interrupt = stack.enter_context(stop_event_with_logged_notice(options.log_format))
         if options.health is not None:
             served = serve_health(metrics, *options.health, allowed_hosts=options.allowed_hosts)
             stderr_log.LOGGER.info("serving %s", stack.enter_context(served))
@@ -193,7 +193,7 @@ def _serve_receiver(
         writer.store_queued_and_close()
 
 
-def interruptible_service(log_format: LogFormat) -> AbstractContextManager[threading.Event]:
+def stop_event_with_logged_notice(log_format: LogFormat) -> AbstractContextManager[threading.Event]:
     """Do the same as `interruptible`, for a process whose threads log."""
     from crossdock.services.scheduler.stderr_log import LOGGER, print_notice_between_log_lines
 

@@ -159,7 +159,7 @@ class UtcTime(click.DateTime):
         return found
 
 
-def check_value_is_utf8(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+def raise_if_value_not_utf8(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     """Refuse an argument that is not UTF-8: it can be neither stored nor percent-encoded."""
     try:
         (value or "").encode()
@@ -172,7 +172,7 @@ def check_each_value_is_utf8(
     ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 ) -> tuple[str, ...]:
     for value in values:
-        check_value_is_utf8(ctx, parameter, value)
+        raise_if_value_not_utf8(ctx, parameter, value)
     return values
 
 
@@ -208,7 +208,7 @@ def _name_of_person(ctx: click.Context, parameter: click.Parameter, value: str |
     name = (value or "").strip() or current_actor().name_with_host
     if len(name) > LONGEST_NAME:
         raise click.BadParameter(f"has more than {LONGEST_NAME} characters")
-    return check_value_is_utf8(ctx, parameter, name) or name
+    return raise_if_value_not_utf8(ctx, parameter, name) or name
 
 
 person_name_option = click.option(

@@ -11,7 +11,7 @@ import click
 from msgspec import structs
 
 from crossdock.cli import terminal_output
-from crossdock.cli.project_and_state import load_project, read_state
+from crossdock.cli.project_and_state import load_project, read_state_of_config
 from crossdock.cli.shared_options_messages_and_signals import CommandGroup, common_options, help_example
 from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text, size_text
@@ -173,7 +173,7 @@ def stats(config: Path, *, as_json: bool) -> None:
     Lists rows by table, bindings, and the oldest unsettled operation. Runs are not blocked. Counts are exact, which
     takes about ten seconds for ten million records; the size of the rows of a SQLite state is an estimate.
     """
-    with read_state(config) as (tx, _):
+    with read_state_of_config(config) as (tx, _):
         contents = tx.state_size.contents()
     if as_json:
         oldest, tables = contents.oldest, [structs.asdict(each) for each in contents.tables]

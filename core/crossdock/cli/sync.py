@@ -79,7 +79,7 @@ def sync(
                 )
             finally:
                 trace(timings)
-        return show_report(report, as_json=as_json)
+        return print_report_and_return_exit_code(report, as_json=as_json)
 
 
 def _keys_by_stream(streams: Sequence[str], keys: Sequence[str]) -> dict[str, list[Key]] | None:
@@ -122,7 +122,7 @@ def apply(plan: Path | None, config: Path, *, resume: bool, give_up: bool, as_js
         report = undo_application.settle_and_complete_begun_undo(
             loaded, clock=SystemClock(), progress=progress, interrupt=interrupt
         )
-    return show_report(report, as_json=as_json)
+    return print_report_and_return_exit_code(report, as_json=as_json)
 
 
 def execute_plan_and_show(loaded: Project, approved: PlanFile, *, as_json: bool) -> int:
@@ -134,7 +134,7 @@ def execute_plan_and_show(loaded: Project, approved: PlanFile, *, as_json: bool)
     ways = {"sync": plan_and_apply.apply, "repair": repair.apply, "undo": undo_application.apply}
     with stop_event_set_by_signals() as interrupt, terminal_output.show_progress(wanted=not as_json) as progress:
         report = ways[approved.kind](loaded, approved, clock=SystemClock(), progress=progress, interrupt=interrupt)
-    return show_report(report, as_json=as_json)
+    return print_report_and_return_exit_code(report, as_json=as_json)
 
 
 def _give_up_undo(loaded: Project, *, as_json: bool) -> int:
@@ -152,12 +152,12 @@ def _give_up_undo(loaded: Project, *, as_json: bool) -> int:
     return 0
 
 
-def show_report(report: Report, *, as_json: bool) -> int:
+def print_report_and_return_exit_code(report: Report, *, as_json: bool) -> int:
     terminal_output.print_error_messages(report.messages)
     if as_json:
         terminal_output.print_json(report.as_json())
     else:
-        terminal_output.show_run(terminal_output.output_console(), report.as_json())
+        terminal_output.print_run_report(terminal_output.output_console(), report.as_json())
         if report.all_open.total:
             print_sentences("'crossdock records list' shows what is open", err=True)
     return report.exit_code

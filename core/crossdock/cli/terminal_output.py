@@ -160,7 +160,7 @@ def print_error_messages(messages: Iterable[RunMessage]) -> None:
         print_sentences(*f"crossdock: {text}".split("\n"), err=True)
 
 
-def show_run(console: Console, report: Mapping[str, Any]) -> None:
+def print_run_report(console: Console, report: Mapping[str, Any]) -> None:
     for account in tables_and_sentences_of_run.tally_tables(report["streams"]):
         if account.has_counts:
             console.print(

@@ -10,10 +10,10 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.shared_options_messages_and_signals import (
-    check_value_is_utf8,
     common_options,
     help_example,
     print_sentences,
+    raise_if_value_not_utf8,
 )
 from crossdock.errors import ConfigError
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
         "crossdock trace INV_20260301.txt:118",
     )
 )
-@click.argument("name", metavar="ID", callback=check_value_is_utf8)
-@click.option("--stream", metavar="STREAM", help="Only the record of this stream.", callback=check_value_is_utf8)
+@click.argument("name", metavar="ID", callback=raise_if_value_not_utf8)
+@click.option("--stream", metavar="STREAM", help="Only the record of this stream.", callback=raise_if_value_not_utf8)
 @common_options
 def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None:
     """Show the history of a record, with every attempt.

@@ -12,10 +12,10 @@ from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.shared_options_messages_and_signals import (
     absolute_path,
-    check_value_is_utf8,
     common_options,
     help_example,
     print_sentences,
+    raise_if_value_not_utf8,
 )
 from crossdock.errors import CrossdockError
 from crossdock.values.clock import SystemClock
@@ -35,7 +35,7 @@ _SENTENCE = 40  # characters of a line of a problem's message
 @click.command(
     "try", epilog=help_example("crossdock try wms.products", "crossdock try shop.orders --record tests/orders")
 )
-@click.argument("stream", callback=check_value_is_utf8, metavar="CONNECTION.STREAM")
+@click.argument("stream", callback=raise_if_value_not_utf8, metavar="CONNECTION.STREAM")
 @click.option(
     "-n", "--number", type=click.IntRange(1, _MOST), default=5, show_default=True, help="Records to read at most."
 )

@@ -95,9 +95,9 @@ def plan_or_execute_undo(
     shown = [each for kind in by_kind.values() for each in kind]
     is_executed = execute and bool(found.operation_counts.total())
     if not as_json:
-        _show(found, shown)
+        _print_undo_plan(found, shown)
     elif not is_executed:
-        terminal_output.print_json(_document(found, shown))
+        terminal_output.print_json(_undo_plan_document(found, shown))
     if is_executed:
         return execute_plan_and_show(loaded, plan, as_json=as_json)
     if out is not None and not sum(found.operation_counts.values()):
@@ -109,7 +109,7 @@ def plan_or_execute_undo(
     return 1 if found.kept_count else 0
 
 
-def _document(found: UndoPlan, shown: list[UndoneRecord]) -> run_documents.UndoPlan:
+def _undo_plan_document(found: UndoPlan, shown: list[UndoneRecord]) -> run_documents.UndoPlan:
     return {
         "undone": found.undone.title,
         "runs": sorted(found.undone.runs),
@@ -136,7 +136,7 @@ def _document(found: UndoPlan, shown: list[UndoneRecord]) -> run_documents.UndoP
     }
 
 
-def _show(found: UndoPlan, shown: list[UndoneRecord]) -> None:
+def _print_undo_plan(found: UndoPlan, shown: list[UndoneRecord]) -> None:
     console = terminal_output.output_console()
     rows = [(each.undoing, each.stream, each.key, _reason_or_restored_members(each)) for each in shown]
     if rows:

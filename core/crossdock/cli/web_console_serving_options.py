@@ -94,7 +94,7 @@ def console_tenants_of_fleet(pattern: str, base_files: Sequence[Path]) -> Tenant
     return tenant_configs_and_states.fleet_tenants(pattern, base_files)
 
 
-beside_option = listen_address_option(
+console_address_option = listen_address_option(
     "--console", "address", help="Serve the console as well; by default on 127.0.0.1 only."
 )
 

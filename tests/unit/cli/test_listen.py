@@ -233,5 +233,5 @@ def test_what_was_refused_in_the_last_seconds_is_logged(
     caplog.set_level("INFO")
     desk.run("init")
     options = ServiceOptions("text", listen=ListenAddress("127.0.0.1", 0), runs_jobs=False)
-    assert scheduler_and_webhook_service.serve(project.load(desk.config), desk.config, options) == 0
+    assert scheduler_and_webhook_service.serve_until_stopped(project.load(desk.config), desk.config, options) == 0
     assert "webhooks: 1 not processed (unknown_connection)" in caplog.text

@@ -8,16 +8,16 @@ import click
 
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.shared_options_messages_and_signals import (
-    check_value_is_utf8,
     config_option,
     help_example,
     person_name_option,
     print_sentences,
+    raise_if_value_not_utf8,
 )
 
 
 @click.command(epilog=help_example("crossdock migrate go lots", "crossdock migrate go lots --by 'Ann, warehouse'"))
-@click.argument("wave", callback=check_value_is_utf8)
+@click.argument("wave", callback=raise_if_value_not_utf8)
 @person_name_option
 @config_option
 def go(wave: str, by: str, config: Path) -> None:

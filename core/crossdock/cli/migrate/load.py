@@ -12,11 +12,11 @@ import click
 
 from crossdock.cli import project_and_state, terminal_output
 from crossdock.cli.shared_options_messages_and_signals import (
-    check_value_is_utf8,
     common_options,
     help_example,
     person_name_option,
     print_sentences,
+    raise_if_value_not_utf8,
     stop_event_set_by_signals,
 )
 from crossdock.cli.terminal_output import WarningsOnly
@@ -85,7 +85,7 @@ def load_progress_output(*, wanted: bool) -> Iterator[LoadOutput]:
     epilog=help_example("crossdock migrate load --rehearsal acme.rehearsal", "crossdock migrate load --until lots")
 )
 @click.option(
-    "--until", metavar="WAVE", callback=check_value_is_utf8, help="Load up to this wave, and not those after it."
+    "--until", metavar="WAVE", callback=raise_if_value_not_utf8, help="Load up to this wave, and not those after it."
 )
 @click.option(
     "--rehearsal",
@@ -128,27 +128,27 @@ def load(
     choice = LoadChoice(by, until, percent, rehearsed, again)
     with stop_event_set_by_signals() as interrupt, load_progress_output(wanted=not as_json) as shown:
         loaded = load_waves(project, choice, clock=SystemClock(), listener=shown, interrupt=interrupt)
-    return _show(loaded, as_json=as_json)
+    return _print_load_result(loaded, as_json=as_json)
 
 
-def _show(loaded: LoadResult, *, as_json: bool) -> int:
+def _print_load_result(loaded: LoadResult, *, as_json: bool) -> int:
     if loaded.error is not None:
         terminal_output.print_errors({"" if loaded.wave is None else str(loaded.wave): loaded.error})
     elif loaded.wave is not None:
         terminal_output.print_error_messages(loaded.runs[-1].report.messages)
         print_sentences(f"crossdock: {loaded.wave}: did not reach its end, and no later wave was begun", err=True)
     if as_json:
-        terminal_output.print_json(_document(loaded))
+        terminal_output.print_json(_load_result_document(loaded))
         return loaded.exit_code
     for each in loaded.runs:
         print_sentences(str(each.status.wave))
-        terminal_output.show_run(terminal_output.output_console(), each.report.as_json())
+        terminal_output.print_run_report(terminal_output.output_console(), each.report.as_json())
     if loaded.total_open_counts.total and loaded.error is None:
         print_sentences("'crossdock records list' shows what is open", err=True)
     return loaded.exit_code
 
 
-def _document(loaded: LoadResult) -> dict[str, Any]:
+def _load_result_document(loaded: LoadResult) -> dict[str, Any]:
     from crossdock.migration.migration_status import wave_status_as_json
 
     return {

@@ -10,12 +10,12 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project
 from crossdock.cli.shared_options_messages_and_signals import (
-    check_value_is_utf8,
     common_options,
     help_example,
     person_name_option,
     print_sentences,
     raise_if_not_writable,
+    raise_if_value_not_utf8,
     stop_event_set_by_signals,
 )
 from crossdock.values.texts_of_numbers_and_times import instant_text
@@ -24,7 +24,7 @@ from crossdock.values.texts_of_numbers_and_times import instant_text
 def _parse_reason(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     if value is not None and not value.strip():
         raise click.BadParameter("is empty")
-    return check_value_is_utf8(ctx, parameter, value)
+    return raise_if_value_not_utf8(ctx, parameter, value)
 
 
 @click.command("sign-off", epilog=help_example("crossdock migrate sign-off --by 'Ann Lee' -o acme-signed.html"))

@@ -36,10 +36,10 @@ def status(config: Path, *, as_json: bool) -> None:
     if as_json:
         terminal_output.print_json(found.as_json())
     else:
-        _show(found)
+        _print_migration_status(found)
 
 
-def _show(found: MigrationStatus) -> None:
+def _print_migration_status(found: MigrationStatus) -> None:
     print_sentences(*found.decision_and_check_sentences)
     rows = [
         (

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.project_and_state import read_state
+from crossdock.cli.project_and_state import read_state_of_config
 from crossdock.cli.shared_options_messages_and_signals import common_options, help_example
 from crossdock.values.texts_of_numbers_and_times import instant_text
 
@@ -46,7 +46,7 @@ def verify(report: Path, config: Path, *, as_json: bool) -> None:
         text = f"{report}: as its last line says; no config here; compare with your records: {digest}"
         terminal_output.print_result(document, text, as_json=as_json)
         return
-    with read_state(config) as (tx, _):
+    with read_state_of_config(config) as (tx, _):
         found = tx.migrations.migration_by_report_digest(digest)
     if found is None or found.signed_off_at is None:
         message = f"not signed off in this state: it has no sign-off with SHA-256 {digest}"

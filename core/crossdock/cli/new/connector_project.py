@@ -16,9 +16,9 @@ from msgspec import Struct, field
 from crossdock.cli.shared_options_messages_and_signals import (
     as_json,
     check_each_value_is_utf8,
-    check_value_is_utf8,
     help_example,
     print_sentences,
+    raise_if_value_not_utf8,
 )
 from crossdock.cli.terminal_output import print_json
 from crossdock.errors import ConfigError
@@ -152,7 +152,7 @@ ENVIRONMENT = {{"{upper}_TOKEN": "token-of-the-tests"}}"""
 
 
 @click.command(epilog=help_example("crossdock new acme-shop", "crossdock new acme-exports --kind files"))
-@click.argument("name", callback=check_value_is_utf8)
+@click.argument("name", callback=raise_if_value_not_utf8)
 @click.option(
     "--kind",
     type=click.Choice(list(PROJECT_FILES)),
@@ -195,7 +195,7 @@ def new(
     is marked with TODO in the project.
     """
     package = name.replace("-", "_")
-    _check_name(name, package)
+    _raise_if_name_unusable(name, package)
     wanted = {"target": target, "webhooks": webhooks, "graphql": graphql, "openapi": openapi is not None}
     features = {feature for feature, is_wanted in wanted.items() if is_wanted}
     _refuse_conflicting_options(kind, features, lists)
@@ -289,7 +289,7 @@ def _write_folder(name: str, contents: Mapping[str, str]) -> None:
         raise ConfigError(f"cannot be written: {error.strerror}", where=name, code="file_unwritable") from error
 
 
-def _check_name(name: str, package: str) -> None:
+def _raise_if_name_unusable(name: str, package: str) -> None:
     if not _NAME.fullmatch(name) or len(name) > _LONGEST or iskeyword(package):
         hint = f"use at most {_LONGEST} lower case ASCII letters, digits and single - or _, a letter first"
         raise ConfigError(f"{name!r} cannot be the name of a package", hint=hint, code="option_value_invalid")

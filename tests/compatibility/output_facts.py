@@ -29,7 +29,7 @@ def _metrics() -> Iterator[Fact]:
     for name, (_, labels) in health_and_metrics.METRICS.items():
         yield f"crossdock_{name}", "metric"
         yield from ((f"crossdock_{name}", f"label {label}") for label in labels)
-    yield from ((f"crossdock_{name}", "label tenant") for name in health_and_metrics.OF_RUNS)
+    yield from ((f"crossdock_{name}", "label tenant") for name in health_and_metrics.RUN_METRICS)
 
 
 def _members(folder: Path) -> Iterator[Fact]:

@@ -98,7 +98,7 @@ def seen(visit: PageRequest) -> Response:
 def test_who_sees_personal_data_is_logged(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The data is only shown if that is stored, for which nobody waits long."""
     monkeypatch.setattr(
-        "tests.unit.console.visitor.PAGES", (*web_server.PAGE_ROUTES, PageRoute("/t/{tenant}/seen", seen))
+        "tests.unit.console.visitor.PAGE_ROUTES", (*web_server.PAGE_ROUTES, PageRoute("/t/{tenant}/seen", seen))
     )
     monkeypatch.setattr(personal_data_access, "_WAITS_S", 0.05)
     with visiting(command_line.config) as visitor:

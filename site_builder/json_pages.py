@@ -12,17 +12,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from crossdock.values.json_documents import (
-    migration_commands,
-    parts_of_several_documents,
-    plans_and_runs,
-    project_commands,
-    record_commands,
-    state_subscriptions_and_credentials,
-)
+from crossdock.values.json_documents import migration_commands, plans_and_runs
 from crossdock.values.json_documents.document_types_by_command import DOCUMENTS
+from crossdock.values.run_states_and_tally import RecordState, RecordTerm, RowTerm, StateWord
 from crossdock.values.schema_descriptions_from_docstrings import docstring_by_class_member
-from crossdock.values.state_words import RecordState, RecordTerm, RowTerm, StateWord
 from site_builder.markdown_text import code, escaped, paragraphs, table
 from site_builder.schema_types import Schema, Types, references
 
@@ -37,9 +30,9 @@ _MODULES = (
 )
 _TITLES = {"ApiUsage": "API usage", "SignOffReport": "The line of JSON in a sign-off report"}
 _WORDS: Mapping[type, type[StateWord]] = {
-    parts_of_several_documents.Rows: RowTerm,
-    parts_of_several_documents.Records: RecordTerm,
-    parts_of_several_documents.Open: RecordState,
+    plans_and_runs.Rows: RowTerm,
+    plans_and_runs.Records: RecordTerm,
+    plans_and_runs.Open: RecordState,
 }  # whose members have the meanings of these words
 _WHOLE = {"object": "an object", "list of objects": "a list of objects"}
 _INTRODUCTION = """# JSON output

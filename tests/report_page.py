@@ -22,8 +22,8 @@ from crossdock.state import (
     create_or_upgrade_state,
     parse_database_url,
 )
-from crossdock.values.run_messages import RunMessage
-from crossdock.values.tally import Tally
+from crossdock.values.run_progress_and_messages import RunMessage
+from crossdock.values.run_states_and_tally import Tally
 
 PIN = PinnedTenant("http://127.0.0.1:9", "acme")
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)

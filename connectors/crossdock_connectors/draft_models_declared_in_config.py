@@ -23,7 +23,7 @@ from crossdock import ConfigModel
 from crossdock.resources import Exact, Instant, ResourceModel
 from crossdock.values.config_base_types import finding_about_key
 from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT
-from crossdock.values.time_zones import check_zone_name
+from crossdock.values.time_formats_and_zones import check_zone_name
 from crossdock_connectors.request_time_formats import TimeLayout, format_time
 
 MemberType = Literal["text", "number", "integer", "boolean", "instant", "date", "object", "list"]

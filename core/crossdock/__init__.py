@@ -15,14 +15,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crossdock.config.declarative_streams import DeclaredStream, StreamConfig
     from crossdock.config.schedules import Schedule
+    from crossdock.config.stream_configuration import DeclaredStream, StreamConfig
     from crossdock.connector import Connector, Context, Finding, Settings, Stream
     from crossdock.errors import CrossdockError, RecordError, RefusedError
     from crossdock.mapping import convert
-    from crossdock.mapping.repairs_and_filters import Filter, Repair
-    from crossdock.mapping.row_order_columns import OrderBy
-    from crossdock.mapping.stream_declaration import FailureLimits, GoneLimits
+    from crossdock.mapping.row_order_and_cursors import OrderBy
+    from crossdock.mapping.stream_declaration import FailureLimits, Filter, GoneLimits, Repair
     from crossdock.resources import (
         Address,
         CustomerDraft,
@@ -42,9 +41,9 @@ if TYPE_CHECKING:
     from crossdock.services.scheduler.apscheduler_daemon import ScheduleTrigger
     from crossdock.services.system_check.tests_of_state_platform_and_connections import CheckResult, check
     from crossdock.values.config_base_types import ConfigModel, SecretRef
-    from crossdock.values.progress import Progress
     from crossdock.values.raw_rows_and_records import RawBatch, Record
-    from crossdock.values.tally import Tally
+    from crossdock.values.run_progress_and_messages import Progress
+    from crossdock.values.run_states_and_tally import Tally
 
 _NAMES = {
     "values.config_base_types": "ConfigModel SecretRef",

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from crossdock.errors import RecordError
 from crossdock.mapping.declarative import MemberOverrides
-from crossdock.mapping.incremental_cursors import Checkpoint, Cursor
-from crossdock.mapping.own_external_ids import Ours
-from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.mapping.external_ids import Ours
 from crossdock.mapping.resource_types import WRITTEN, ResourceType, subset_model_with_optional_members
-from crossdock.mapping.row_order_columns import OrderBy, as_order_by
-from crossdock.mapping.stream_declaration import PLATFORM, Mode, StreamDeclaration
+from crossdock.mapping.row_order_and_cursors import Checkpoint, Cursor, OrderBy, as_order_by
+from crossdock.mapping.stream_declaration import PLATFORM, Filter, Mode, StreamDeclaration
 from crossdock.reading.sources.stream_context import Context, Settings
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.values import exact_json

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crossdock.config.http_api_connector_settings import HttpSettings
     from crossdock.errors import ConfigError, RemoteError, UnavailableError
-    from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, Window, windows
+    from crossdock.mapping.external_ids import NameForm, Ours
     from crossdock.mapping.lookup_and_join_settings import Join, Lookup
-    from crossdock.mapping.own_external_ids import NameForm, Ours
+    from crossdock.mapping.row_order_and_cursors import Checkpoint, Cursor, Window, windows
     from crossdock.mapping.stream_declaration import AdoptBy, OpenUntil, Reread
     from crossdock.pacing.rate_limit_and_retry_settings import RateLimit
     from crossdock.pacing.rate_limits_in_answers import stated_wait_s

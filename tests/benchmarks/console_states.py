@@ -23,7 +23,7 @@ from crossdock.config.project import project
 from crossdock.console.started_commands import StartedCommands
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.values import exact_json
-from crossdock.values.actor import Actor
+from crossdock.values.acting_person_and_process import Actor
 
 CONFIG = """\
 platform:

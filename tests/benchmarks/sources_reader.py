@@ -15,7 +15,7 @@ from crossdock.reading.sources.pagination import GraphQLConnection, LinkHeader
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.imported_file_log import NoIntake
 from crossdock.values.clock import SystemClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 QUERY = "query($after: String) { orders(after: $after) { nodes { id } pageInfo { hasNextPage endCursor } } }"
 

@@ -21,14 +21,14 @@ from crossdock import Connector, Context, RawBatch, Record, RecordError, Referen
 from crossdock.config import connector_registry
 from crossdock.config.project import project
 from crossdock.errors import StoppedError
-from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.mapping.stream_declaration import Filter
 from crossdock.resources import ResourceName
 from crossdock.runs import sync_and_replay
 from crossdock.runs.run_report import Report
 from crossdock.state import Intent, RecordFilter, State, StateUrl, Transaction
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 from crossdock.writing.delivery import operator_decisions
 from crossdock.writing.delivery.send_queue_and_threads import SendBatch, SenderThreads
 

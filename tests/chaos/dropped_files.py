@@ -31,7 +31,7 @@ from crossdock.runs.run_report import Report
 from crossdock.state import PinnedTenant, StateUrl, create_or_upgrade_state
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.openssh_server import OpenSshServer
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 START = datetime(2026, 11, 24, 1, tzinfo=UTC)  # so that a year ends meanwhile
 KEYS = 6

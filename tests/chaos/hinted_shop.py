@@ -28,7 +28,7 @@ from crossdock.services.inbox import webhook_record_delivery
 from crossdock.services.inbox.webhook_record_delivery import InboxWorker
 from crossdock.sources import Checkpoint
 from crossdock.state import ReceivedWebhook, StateUrl, StreamAndKey
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 from crossdock.webhooks import Webhooks
 
 Listing = Literal["all", "changes", "snapshot"]

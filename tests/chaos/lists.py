@@ -36,7 +36,7 @@ from crossdock.runs.run_report import Report
 from crossdock.state import PinnedTenant, StateUrl, create_or_upgrade_state
 from crossdock.targets import Target
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 KINDS = (
     "page_number",

@@ -34,9 +34,9 @@ from crossdock.runs.run_report import Report
 from crossdock.state import DeadLetter, PinnedTenant, RecordFilter, StateUrl, create_or_upgrade_state
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import SilentProgress
 from crossdock.values.raw_rows_and_records import LINE, REASONS
 from crossdock.values.record_keys import MAX_KEY_BYTES, key_text
+from crossdock.values.run_progress_and_messages import SilentProgress
 from crossdock.webhooks import Webhooks
 
 Row = dict[str, str | None]

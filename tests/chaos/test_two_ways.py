@@ -29,7 +29,7 @@ from crossdock.resources import ShippingAddress
 from crossdock.runs import sync_and_replay
 from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values import exact_json
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 ADDRESSES = {
     "read": "order",

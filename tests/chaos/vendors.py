@@ -15,7 +15,7 @@ from tests.chaos.mappings import Bench, BenchSettings, open_bench
 
 from crossdock import Context, ProductDraft, RawBatch, Record, Stream
 from crossdock.errors import RemoteError
-from crossdock.mapping.incremental_cursors import Checkpoint, Cursor, format_iso_instant_cursor, windows
+from crossdock.mapping.row_order_and_cursors import Checkpoint, Cursor, format_iso_instant_cursor, windows
 from crossdock.runs import parts_between_checkpoints
 from crossdock.state import StateUrl
 

@@ -39,7 +39,7 @@ from crossdock.state.db import schema
 from crossdock.state.upkeep import purge_and_compaction
 from crossdock.state.upkeep.retention import PurgeTimes
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 BEGIN = datetime(2026, 1, 1, 1, tzinfo=UTC)
 DUE = BEGIN.replace(hour=2, minute=30)

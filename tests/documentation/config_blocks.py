@@ -19,7 +19,7 @@ from tests.documentation.options import check_options
 
 from crossdock.config import connector_registry
 from crossdock.config.project import project
-from crossdock.config.project.config_model import ConfigFile
+from crossdock.config.project.project import ConfigFile
 from crossdock.connector import Connector
 from crossdock.console.sign_in.openid_provider import OpenIdSettings
 from crossdock.mapping.declarative import Form

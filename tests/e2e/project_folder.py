@@ -29,7 +29,7 @@ from tests.waiting import WITHIN_S, eventually
 from crossdock.cli.main import main
 from crossdock.testing.openssh_server import OpenSshServer
 from crossdock.values import exact_json
-from crossdock.values.tally import DELIVERED, OUT
+from crossdock.values.run_states_and_tally import DELIVERED, OUT
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA_VARIABLE = "CROSSDOCK_RETAIL_DATA"

@@ -15,7 +15,7 @@ from tests.integration.notifications.receivers import Post, Receiver, Relay, rel
 from tests.servers import served
 
 from crossdock.config.project import project
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_progress_and_messages import RunMessage
 
 JOBS = """\
 jobs:

@@ -25,7 +25,7 @@ from crossdock.services.notifications.mail_and_webhook_notifier import Notifier
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
 from crossdock.state import parse_database_url
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_progress_and_messages import RunMessage
 
 WANTED = 150
 HEADER = "CUSTNO;NAME;MAIL;PHONE;TAX;STREET;CITY;ZIP;LAND\n"

@@ -15,7 +15,7 @@ from crossdock.runs import sync_and_replay
 from crossdock.sandbox import SandboxServer
 from crossdock.testing.demo.shop import shop_demo_folder_and_servers
 from crossdock.values.clock import SystemClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 MERGE = {"content-type": "application/merge-patch+json"}
 

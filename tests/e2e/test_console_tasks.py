@@ -25,7 +25,7 @@ from crossdock.runs import sync_and_replay
 from crossdock.sandbox import SandboxServer
 from crossdock.testing import ManualClock
 from crossdock.values.clock import Clock, SystemClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 MOST_CLICKS = 3
 UNKNOWN_PRODUCT = {"SO-900": [("9999", "1", "9.50")]}

@@ -31,7 +31,7 @@ from crossdock.errors import InternalError
 from crossdock.runs.run_report import Report
 from crossdock.sandbox import SandboxServer
 from crossdock.testing.demo import demo_folder_and_servers
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 
 DEADLINE_S = 60
 STREAMS = ("customers", "items", "bins", "lots", "invoices")

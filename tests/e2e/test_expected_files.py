@@ -25,7 +25,7 @@ from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 NIGHT = timedelta(hours=24)
 KINDS = ["failed", "degraded", "recovered"]

@@ -25,7 +25,7 @@ from crossdock.migration.load_progress import WaveProgress
 from crossdock.migration.wave_loading import LoadChoice, LoadResult, load_migration_waves
 from crossdock.sandbox import SandboxServer
 from crossdock.values.clock import SystemClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 CUSTOMERS = 60
 

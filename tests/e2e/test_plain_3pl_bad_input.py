@@ -33,7 +33,7 @@ from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.testing import sandbox_effects_comparison
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.sandbox_syncs import write_private_file
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 pytestmark = pytest.mark.nightly
 

@@ -15,7 +15,7 @@ from tests.partners.xero import ORGANISATION, RETRY_AFTER_S, Xero
 
 from crossdock.reading.transport.token_file import StoredTokens, TokenFile
 from crossdock.testing.sandbox_syncs import write_private_file
-from crossdock.values.times_as_json_text import time_text
+from crossdock.values.texts_of_numbers_and_times import time_text
 
 
 @pytest.fixture

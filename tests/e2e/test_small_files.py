@@ -21,7 +21,7 @@ from crossdock.config.project import project
 from crossdock.runs import sync_and_replay
 from crossdock.state import PinnedTenant, create_or_upgrade_state, parse_database_url
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 START = datetime(2026, 11, 24, 1, tzinfo=UTC)
 CONFIG = """\

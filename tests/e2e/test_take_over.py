@@ -20,7 +20,7 @@ from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.session_shared_by_runs import open_session
 from crossdock.sandbox import SandboxServer
 from crossdock.testing import ManualClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 LIST = "/api/v1/catalog/products"
 PRODUCTS: Mapping[str, Any] = {"resource": "product", "map": {"sku": "SKU", "name": "NAME"}, "adopt": {"by": "sku"}}

@@ -15,7 +15,7 @@ from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.session_shared_by_runs import Session, open_session
 from crossdock.services.inbox.webhook_record_delivery import InboxWorker, InboxWorkResult
 from crossdock.state import InboxRecord, PendingApproval, RunRecord
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 from crossdock.webhooks import Webhooks
 
 

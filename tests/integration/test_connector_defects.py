@@ -14,8 +14,7 @@ from tests.chaos.mappings import Bench, BenchSettings, Row, batch, open_bench
 
 from crossdock import Context, RawBatch, Record, RecordError, Stream
 from crossdock.delta import source_units_and_small_batches
-from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.mapping.stream_declaration import GoneLimits, OnGone
+from crossdock.mapping.stream_declaration import Filter, GoneLimits, OnGone
 from crossdock.state import StateUrl, parse_database_url
 from crossdock.values.raw_rows_and_records import LINE, Proof
 from crossdock.writing.delivery.send_queue_and_threads import SenderThreads

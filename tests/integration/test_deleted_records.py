@@ -13,7 +13,7 @@ from tests.chaos.mappings import Bench, BenchSettings, open_bench
 
 from crossdock import Context, Filter, ProductDraft, RawBatch, Record, RecordError, Stream
 from crossdock.errors import ConfigError, RemoteError
-from crossdock.mapping.incremental_cursors import Checkpoint
+from crossdock.mapping.row_order_and_cursors import Checkpoint
 from crossdock.mapping.stream_declaration import GoneLimits, OnGone
 from crossdock.runs import parts_between_checkpoints
 from crossdock.state import StateUrl

@@ -26,7 +26,7 @@ from crossdock.services.inbox.webhook_record_delivery import ConnectionAndTarget
 from crossdock.state import Scope
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import SystemClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 from crossdock.writing.delivery.delivery_context import RecordsOfConcurrentRuns
 
 

@@ -20,8 +20,7 @@ from crossdock.services.inbox import webhook_record_delivery
 from crossdock.services.inbox.webhook_record_delivery import InboxWorkResult
 from crossdock.state import NamedRecord, ReceivedWebhook, StateUrl
 from crossdock.state.tables.webhooks_and_records_to_fetch import LONGEST_PAUSE
-from crossdock.values.progress import SilentProgress
-from crossdock.values.run_messages import warning_and_note_texts_by_stream
+from crossdock.values.run_progress_and_messages import SilentProgress, warning_and_note_texts_by_stream
 from crossdock.writing.delivery.delivery_context import _LastRunOfRecord
 
 

@@ -22,7 +22,7 @@ from crossdock.config.project import project
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import sandbox_effects_comparison
 from crossdock.testing.sandbox_syncs import write_private_file
-from crossdock.values.progress import SilentProgress, Unit
+from crossdock.values.run_progress_and_messages import SilentProgress, Unit
 
 Config = dict[str, Any]
 

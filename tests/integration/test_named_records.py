@@ -19,7 +19,7 @@ from crossdock.runs.named_record_delivery import named_records
 from crossdock.runs.run_report import Report
 from crossdock.sources import Cursor
 from crossdock.state import StateUrl
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 
 class Invoices(Stream[BenchSettings]):

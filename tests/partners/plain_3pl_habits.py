@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from tests.partners.partner_server import PartnerAnswer
 
 from crossdock.values.exact_json import decimal_text
-from crossdock.values.times_as_json_text import time_text
+from crossdock.values.texts_of_numbers_and_times import time_text
 
 WORDS: Mapping[str, str] = MappingProxyType(
     {

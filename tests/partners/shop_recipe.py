@@ -20,7 +20,7 @@ from crossdock.runs import sync_and_replay
 from crossdock.runs.run_report import Report
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import ManualClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 

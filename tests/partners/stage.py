@@ -30,7 +30,7 @@ from crossdock.testing import sandbox_effects_comparison
 from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 from crossdock.webhooks import Subscription
 
 

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from crossdock.values.actor import LONGEST_NAME, Actor, acting_as, current_actor
+from crossdock.values.acting_person_and_process import LONGEST_NAME, Actor, acting_as, current_actor
 
 
 def test_who_acts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from crossdock import Context, Filter, OrderBy, ProductDraft, RawBatch, Record, Repair, Settings, Stream
 from crossdock.errors import ConnectorError
-from crossdock.mapping.incremental_cursors import Cursor
 from crossdock.mapping.resource_types import RESOURCES
+from crossdock.mapping.row_order_and_cursors import Cursor
 from crossdock.mapping.stream_declaration import FailureLimits, removal_problem
 from crossdock.pacing.rate_limit_and_retry_settings import RateLimit
 from crossdock.reading.sources.request_allowance_of_run import ApiUsage
@@ -24,7 +24,7 @@ from crossdock.resources import ResourceModel
 from crossdock.runs.imported_file_log import NoIntake
 from crossdock.sources import Api
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 
 class Products(Stream[Settings]):

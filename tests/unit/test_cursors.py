@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.mapping.incremental_cursors import (
+from crossdock.mapping.row_order_and_cursors import (
     Checkpoint,
     Cursor,
     Window,

@@ -11,8 +11,7 @@ import pytest
 from tests.unit.connectors.shop.woocommerce import test_mapping as woocommerce
 
 from crossdock.mapping.convert import NumberFormat
-from crossdock.mapping.incremental_cursors import Cursor
-from crossdock.mapping.row_order_columns import OrderBy
+from crossdock.mapping.row_order_and_cursors import Cursor, OrderBy
 from crossdock.reading.sources.file_source import StatedSums
 from crossdock.runs.doubtful_operation_look_ups import _invoice_total
 from crossdock.runs.live_comparison import customer_and_items_hash

@@ -24,8 +24,8 @@ from crossdock.cli.main import cli, main
 from crossdock.errors import ConfigError, CrossdockError, FindingsError, RecordError, add_code_to_first_line
 from crossdock.values import explanations
 from crossdock.values.raw_rows_and_records import REASONS
-from crossdock.values.run_messages import RunMessage, RunMessages, error_texts, warning_and_note_texts
-from crossdock.values.state_words import known_words
+from crossdock.values.run_progress_and_messages import RunMessage, RunMessages, error_texts, warning_and_note_texts
+from crossdock.values.run_states_and_tally import known_words
 
 ROOTS = [Path(package.__path__[0]) for package in (crossdock, crossdock_connectors)]
 OF_CLICK = {"usage"}

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.values import exact_json
-from crossdock.values.half_characters import (
+from crossdock.values.json_paths import (
+    column_text,
     loads_marking_half_characters,
     pointer_of_half_character,
     stands_for_half_character,
 )
-from crossdock.values.json_paths import column_text
 
 HALVES = st.text(st.characters(categories=("Cs", "L", "P")) | st.sampled_from('\\ud83dx"\x1d'))
 DOCUMENTS = st.recursive(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 
 from crossdock.errors import FindingsError, RefusedError, UnavailableError
-from crossdock.values.run_messages import (
+from crossdock.values.run_progress_and_messages import (
     MOST,
     RunMessage,
     RunMessages,

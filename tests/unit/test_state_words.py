@@ -19,8 +19,20 @@ from crossdock.runs import run_report, tables_and_sentences_of_run
 from crossdock.services.notifications import run_events_and_messages
 from crossdock.services.observability import health_and_metrics
 from crossdock.state.tables import run_history, scheduled_runs
-from crossdock.values.state_words import InputState, PlanTerm, RecordState, RecordTerm, RowTerm, RunState, StateWord
-from crossdock.values.tally import IN, OUT, OpenCounts, Tally, Term
+from crossdock.values.run_states_and_tally import (
+    IN,
+    OUT,
+    InputState,
+    OpenCounts,
+    PlanTerm,
+    RecordState,
+    RecordTerm,
+    RowTerm,
+    RunState,
+    StateWord,
+    Tally,
+    Term,
+)
 
 DOCS = Path(__file__).parents[2] / "docs"
 ELSEWHERE = {RecordState.HANDED_OVER, RecordState.DROPPED, RecordState.INBOX}

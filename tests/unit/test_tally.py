@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.values.tally import DELIVERED, IN, NOTHING_OPEN, OUT, OpenCounts, Tally, Term
+from crossdock.values.run_states_and_tally import DELIVERED, IN, NOTHING_OPEN, OUT, OpenCounts, Tally, Term
 
 NUMBER = st.integers(0, 1_000)
 TALLY = st.builds(

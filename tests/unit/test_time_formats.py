@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crossdock.errors import RecordError
 from crossdock.values.raw_rows_and_records import RawBatch, Record
-from crossdock.values.time_format_parsing import TimeFormat, check_layout
+from crossdock.values.time_formats_and_zones import TimeFormat, check_layout
 
 ZONES = st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 

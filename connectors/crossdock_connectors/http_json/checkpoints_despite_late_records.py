@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from crossdock.mapping.incremental_cursors import ANY_TIME_ZONE, LateRecords, latest_time_of_change
+from crossdock.mapping.row_order_and_cursors import ANY_TIME_ZONE, LateRecords, latest_time_of_change
 from crossdock.sources import Checkpoint, Window
 from crossdock.values.raw_rows_and_records import JSON
 

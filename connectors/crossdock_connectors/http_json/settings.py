@@ -13,7 +13,7 @@ from crossdock.mapping.stream_declaration import MARKS_IN_SNAPSHOT
 from crossdock.reading.sources import path_filling_and_answered_records
 from crossdock.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLimit
 from crossdock.values.config_base_types import duration_schema, finding_about_key, is_duration
-from crossdock.values.time_zones import check_zone_name
+from crossdock.values.time_formats_and_zones import check_zone_name
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.credential_settings import (
     Credential,

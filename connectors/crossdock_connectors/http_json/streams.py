@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
-from crossdock.mapping.incremental_cursors import ANY_TIME_ZONE, format_iso_instant_cursor, format_stored_instant
+from crossdock.mapping.row_order_and_cursors import ANY_TIME_ZONE, format_iso_instant_cursor, format_stored_instant
 from crossdock.reading.sources import path_filling_and_answered_records
 from crossdock.reading.sources.list_completeness_evidence import (
     USUAL_PAGE_LIMITS,

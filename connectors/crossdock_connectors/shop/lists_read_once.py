@@ -12,7 +12,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from crossdock import Context
-from crossdock.mapping.incremental_cursors import OVERLAP_S, LateRecords, format_iso_instant_cursor
+from crossdock.mapping.row_order_and_cursors import OVERLAP_S, LateRecords, format_iso_instant_cursor
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.sources import Checkpoint
 from crossdock.values import exact_json

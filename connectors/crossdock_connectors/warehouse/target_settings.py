@@ -22,7 +22,7 @@ from crossdock.targets import (
     IfMissing,
 )
 from crossdock.values.config_base_types import finding_about_key, parse_duration
-from crossdock.values.time_zones import check_zone_name
+from crossdock.values.time_formats_and_zones import check_zone_name
 from crossdock_connectors.draft_models_declared_in_config import ResourceKey
 from crossdock_connectors.written_file_record_settings import FileRecordConfig, file_target_resource
 

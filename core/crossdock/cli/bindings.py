@@ -79,7 +79,7 @@ def import_(file: Path, config: Path, *, raw: bool, as_json: bool) -> None:
     Nothing is imported unless all rows are. Exit codes: 0 imported; 2 the file must be corrected; 3 the state cannot be
     used; 4 an operation on one of the records is not settled.
     """
-    from crossdock.config.project.known_namespaces import known_namespaces
+    from crossdock.config.project.project import known_namespaces
     from crossdock.runs.audited_changes import change_exclusively
     from crossdock.runs.planning import binding_csv
 

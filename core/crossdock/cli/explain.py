@@ -15,7 +15,7 @@ from crossdock.cli.shared_options_messages_and_signals import (
     print_sentences,
 )
 from crossdock.values import explanations
-from crossdock.values.state_words import known_words
+from crossdock.values.run_states_and_tally import known_words
 
 
 @click.command(epilog=help_example("crossdock explain", "crossdock explain file_growing", "crossdock explain in doubt"))

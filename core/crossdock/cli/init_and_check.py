@@ -26,7 +26,7 @@ from crossdock.errors import ConfigError
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.platform.comparison_with_openapi import DifferenceFromOpenApi
-    from crossdock.values.json_documents.project_commands import OpenApiCheck, OpenApiDifference, State
+    from crossdock.values.json_documents.project_record_and_state_commands import OpenApiCheck, OpenApiDifference, State
 
 
 @click.command(

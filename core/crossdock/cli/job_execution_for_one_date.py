@@ -32,8 +32,8 @@ from crossdock.services.scheduler.run_events_and_pending_notices import (
 from crossdock.services.scheduler.stderr_log import LogFormat, RunLog
 from crossdock.state import DueRun, ScheduledRun
 from crossdock.values.clock import SystemClock
-from crossdock.values.run_messages import RunMessage
-from crossdock.values.usable_years import USABLE_YEARS, USABLE_YEARS_TEXT
+from crossdock.values.run_progress_and_messages import RunMessage
+from crossdock.values.texts_of_numbers_and_times import USABLE_YEARS, USABLE_YEARS_TEXT
 from crossdock.writing.targets.platform_access_and_clock_checks import compare_clock_or_raise
 
 LATEST = "latest"

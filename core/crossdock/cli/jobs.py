@@ -19,7 +19,7 @@ from crossdock.cli.shared_options_messages_and_signals import (
     print_counts_if_not_all_shown,
     print_sentences,
 )
-from crossdock.values.state_words import RunState
+from crossdock.values.run_states_and_tally import RunState
 
 _COLUMNS = ("job", "business_date", "due", "status", "run", "attempts")
 
@@ -42,7 +42,7 @@ def list_scheduled_runs(config: Path, *, limit: int, as_json: bool) -> None:
     """List scheduled runs, newest first."""
     from crossdock.cli import terminal_output
     from crossdock.runs.audit_lines import paused_by_sentence
-    from crossdock.values.run_messages import error_texts
+    from crossdock.values.run_progress_and_messages import error_texts
 
     with read_state_of_config(config) as (tx, _):
         scheduled_runs = tx.scheduled_runs.listed(limit=limit)

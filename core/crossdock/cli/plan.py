@@ -23,8 +23,8 @@ from crossdock.cli.shared_options_messages_and_signals import (
 )
 from crossdock.runs import tables_and_sentences_of_run
 from crossdock.values.clock import SystemClock
-from crossdock.values.run_messages import error_documents
-from crossdock.values.state_words import PlanTerm
+from crossdock.values.run_progress_and_messages import error_documents
+from crossdock.values.run_states_and_tally import PlanTerm
 from crossdock.values.texts_of_numbers_and_times import awaited_records_text, count_with_noun
 
 if TYPE_CHECKING:

@@ -22,9 +22,8 @@ from crossdock.cli.shared_options_messages_and_signals import (
 )
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
-from crossdock.values.run_messages import error_documents
-from crossdock.values.texts_of_numbers_and_times import aligned_decimals, count_with_noun
-from crossdock.values.times_as_json_text import time_text
+from crossdock.values.run_progress_and_messages import error_documents
+from crossdock.values.texts_of_numbers_and_times import aligned_decimals, count_with_noun, time_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project

@@ -33,7 +33,7 @@ from crossdock.cli.shared_options_messages_and_signals import (
 )
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
-from crossdock.values.state_words import BY_URGENCY, RecordState
+from crossdock.values.run_states_and_tally import BY_URGENCY, RecordState
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 
 if TYPE_CHECKING:

@@ -75,7 +75,7 @@ def _write_run_report(run: int | None, out: Path | None, config: Path) -> None:
 def _write_month_report(text: str, out: Path | None, config: Path, *, as_json: bool) -> None:
     from crossdock.console import month_summary_page, page_rendering
     from crossdock.runs.month_summary import first_day_or_none, month_document, month_summary
-    from crossdock.values.usable_years import USABLE_YEARS_TEXT
+    from crossdock.values.texts_of_numbers_and_times import USABLE_YEARS_TEXT
 
     first = first_day_or_none(text)
     if first is None:

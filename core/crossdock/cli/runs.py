@@ -25,8 +25,8 @@ from crossdock.cli.shared_options_messages_and_signals import (
 from crossdock.errors import ConfigError, text_with_code
 from crossdock.runs import slowest_steps_and_allowance_summary, tables_and_sentences_of_run
 from crossdock.values.clock import SystemClock
-from crossdock.values.run_messages import error_texts
-from crossdock.values.state_words import RecordTerm, RowTerm, RunState
+from crossdock.values.run_progress_and_messages import error_texts
+from crossdock.values.run_states_and_tally import RecordTerm, RowTerm, RunState
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text, instant_text_to_minute
 
 if TYPE_CHECKING:

@@ -19,12 +19,12 @@ from click.core import ParameterSource
 
 from crossdock.errors import ConfigError, NotConfirmedError
 from crossdock.printable import printable
-from crossdock.values.actor import LONGEST_NAME, current_actor
+from crossdock.values.acting_person_and_process import LONGEST_NAME, current_actor
 from crossdock.values.safe_local_files import check_replaceable
-from crossdock.values.usable_years import USABLE_YEARS, USABLE_YEARS_TEXT
+from crossdock.values.texts_of_numbers_and_times import USABLE_YEARS, USABLE_YEARS_TEXT
 
 if TYPE_CHECKING:
-    from crossdock.values.state_words import StateWord
+    from crossdock.values.run_states_and_tally import StateWord
 
 _ADDRESS = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:]+):)?(?P<port>[0-9]{1,5})")
 

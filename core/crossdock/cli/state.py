@@ -14,8 +14,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project, read_state_of_config
 from crossdock.cli.shared_options_messages_and_signals import CommandGroup, common_options, help_example
 from crossdock.values.clock import SystemClock
-from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text, size_text
-from crossdock.values.times_as_json_text import time_text
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text, size_text, time_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -65,7 +64,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     'crossdock schedule' does the same once a day. This command also rewrites the file of a SQLite state, so that no
     remnant is left in it; that needs as much free disk space as the file has.
     """
-    from crossdock.config.project.config_model import KEPT
+    from crossdock.config.project.project import KEPT
     from crossdock.runs.audited_changes import logged_multi_transaction_change
     from crossdock.state.upkeep.purge_and_compaction import purge_rows_and_rewrite_file as purge_state
     from crossdock.values.config_base_types import parse_duration

@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING, Any
 from crossdock.cli.shared_options_messages_and_signals import echo_document_text, print_sentences, print_warning
 from crossdock.printable import printable, printable_json
 from crossdock.runs import tables_and_sentences_of_run
-from crossdock.values.progress import SilentProgress, Unit
-from crossdock.values.run_messages import RunMessage, error_texts, warning_and_note_texts
-from crossdock.values.texts_of_numbers_and_times import duration_text, instant_text
-from crossdock.values.times_as_json_text import time_text
+from crossdock.values.run_progress_and_messages import (
+    RunMessage,
+    SilentProgress,
+    Unit,
+    error_texts,
+    warning_and_note_texts,
+)
+from crossdock.values.texts_of_numbers_and_times import duration_text, instant_text, time_text
 
 if TYPE_CHECKING:  # rich is imported when a table or a bar is drawn; JSON does not need it
     from rich.console import Console

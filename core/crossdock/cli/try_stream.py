@@ -19,7 +19,7 @@ from crossdock.cli.shared_options_messages_and_signals import (
 )
 from crossdock.errors import CrossdockError
 from crossdock.values.clock import SystemClock
-from crossdock.values.run_messages import error_documents
+from crossdock.values.run_progress_and_messages import error_documents
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _print_trial(trial: Trial, shown: list[dict[str, Any]]) -> None:
 
 def _uses_dotted_paths(trial: Trial) -> bool:
     """Return whether a config names members of JSON records, by dotted paths; code uses JSON pointers."""
-    from crossdock.config.declarative_streams import DeclaredStream
+    from crossdock.config.stream_configuration import DeclaredStream
     from crossdock.values.raw_rows_and_records import JSON
 
     return isinstance(trial.bound.stream, DeclaredStream) and any(JSON in each.record.row for each in trial.records)

@@ -14,10 +14,10 @@ from crossdock.values.author_code_errors import (
     has_frame_of_author,
     is_interruption_or_engine_error,
     masked_error_text,
+    misspelt_attribute_class_and_message,
     shortened_text,
 )
 from crossdock.values.config_file import unknown_key_message
-from crossdock.values.misspelt_attributes import misspelt_attribute_class_and_message
 
 _ADVICE = "the entry point names CONNECTOR = Connector(...) of the package"
 

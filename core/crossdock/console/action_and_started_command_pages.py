@@ -24,8 +24,8 @@ from crossdock.console.page_tables import Link, table
 from crossdock.console.started_commands import WAITS_S, AlreadyStartedError, CommandSubject, StartedCommand
 from crossdock.printable import is_storable
 from crossdock.state import AuditFilter
-from crossdock.values.actor import Actor
-from crossdock.values.serving.csrf_protected_forms import SubmittedFields as FormFields
+from crossdock.values.acting_person_and_process import Actor
+from crossdock.values.serving.cross_site_protection import SubmittedFields as FormFields
 from crossdock.values.texts_of_numbers_and_times import instant_text
 
 _COLUMNS = ("started", "what", "by", "reason", "result")

@@ -15,7 +15,7 @@ from crossdock.pacing.token_bucket import forecast_request_duration
 from crossdock.runs.undo.undo_plan import runs_of_wave
 from crossdock.state import RecordFilter, Transaction
 from crossdock.values.raw_rows_and_records import REASONS
-from crossdock.values.state_words import RecordState
+from crossdock.values.run_states_and_tally import RecordState
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
 
 Fields = Mapping[str, str]

@@ -20,7 +20,7 @@ from crossdock.services.inbox.vendor_webhook_subscriptions import open_subscript
 from crossdock.services.system_check import tests_of_state_platform_and_connections
 from crossdock.state import RunRecord, Transaction
 from crossdock.state.tables.webhooks_and_records_to_fetch import InboxCount
-from crossdock.values.state_words import RecordState
+from crossdock.values.run_states_and_tally import RecordState
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
 
 LOOKED_AT = 50  # runs, the latest ones

@@ -13,7 +13,7 @@ from crossdock.console.page_request_context import PageRequest, parse_business_d
 from crossdock.console.page_tables import Cell, Link, MakePageAddress, Table, table
 from crossdock.runs.job_run_calendar import CalendarDay, CalendarRow, JobCalendar, LateFile, Missed, job_calendar
 from crossdock.runs.month_summary import year_month_text
-from crossdock.values.state_words import RunState, StateWord
+from crossdock.values.run_states_and_tally import RunState, StateWord
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
 
 BY_HAND = "started by hand"

@@ -21,8 +21,7 @@ from crossdock.migration.sign_off_report import summarize_exceptions
 from crossdock.migration.wave_status import WaveStatus
 from crossdock.runs.difference_and_correction_types import MEANINGS
 from crossdock.state import Migration, RunRecord, Transaction, WaveApproval
-from crossdock.values.state_words import RecordState
-from crossdock.values.tally import OpenCounts
+from crossdock.values.run_states_and_tally import OpenCounts, RecordState
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 
 _DIFFERENCES = ("difference", "resource", "records", "meaning")

@@ -20,7 +20,7 @@ from crossdock.runs.open_record_lists import Item
 from crossdock.runs.record_history_search import RecordHistory, RecordSearch
 from crossdock.runs.waiting_records_by_cause import Parent, WaitingGroup, waiting_groups
 from crossdock.state import RecordFilter, Transaction
-from crossdock.values.state_words import BY_URGENCY, RecordState
+from crossdock.values.run_states_and_tally import BY_URGENCY, RecordState
 from crossdock.values.texts_of_numbers_and_times import instant_text
 
 _LISTED = 50

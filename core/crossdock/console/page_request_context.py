@@ -24,7 +24,7 @@ from crossdock.errors import CrossdockError, add_code_to_first_line, text_with_c
 from crossdock.state import Transaction
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.html_templates import EscapedOnlyText
-from crossdock.values.serving.csrf_protected_forms import Session, SubmittedFields
+from crossdock.values.serving.cross_site_protection import Session, SubmittedFields
 
 T = TypeVar("T")
 WAIT_S = 0.1  # before a page shows what is known

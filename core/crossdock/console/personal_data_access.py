@@ -8,7 +8,7 @@ from crossdock.console.page_request_context import PageError, PageRequest, page_
 from crossdock.errors import CrossdockError
 from crossdock.state import AuditEntry
 from crossdock.state.tables.audit_log import VIEWED
-from crossdock.values.actor import Actor, acting_as
+from crossdock.values.acting_person_and_process import Actor, acting_as
 
 _ASKED = "show"
 _WAITS_S = 1.0  # for other writers: the person waits for the page

@@ -26,7 +26,7 @@ from crossdock.runs.record_history_search import RecordHistory, RecordSearch
 from crossdock.runs.stream_trial import Trial, fetch_and_map_one, map_stored_record
 from crossdock.state import RecordFilter, RecordIdentity, Transaction
 from crossdock.state.queries.record_history import DeliveredContent
-from crossdock.values.state_words import RecordState
+from crossdock.values.run_states_and_tally import RecordState
 from crossdock.values.texts_of_numbers_and_times import instant_text, place_text
 from crossdock.writing.targets.payload_comparison import PERSONAL
 

@@ -42,8 +42,8 @@ from crossdock.state.queries.run_details_and_deliveries import (
     StreamReasonCount,
     summed_by_reason_code,
 )
-from crossdock.values.run_messages import error_texts, warning_and_note_texts
-from crossdock.values.state_words import RecordTerm, RunState, StateWord
+from crossdock.values.run_progress_and_messages import error_texts, warning_and_note_texts
+from crossdock.values.run_states_and_tally import RecordTerm, RunState, StateWord
 from crossdock.values.texts_of_numbers_and_times import (
     awaited_records_text,
     count_with_noun,

@@ -19,7 +19,7 @@ from crossdock.config.project.effective_config import (
     effective_settings,
 )
 from crossdock.config.project.project import Project
-from crossdock.config.schedules.blackouts import windows_between
+from crossdock.config.schedules.due_times import windows_between
 from crossdock.config.schedules.job_and_schedule_config import JOBS_EXAMPLE, JobConfig, Schedule
 from crossdock.console.action_definitions import permitted_action_links
 from crossdock.console.page_request_context import PageRequest
@@ -29,7 +29,7 @@ from crossdock.runs.imported_file_log import mapping_changed_since_text
 from crossdock.services.scheduler.due_run_decisions_and_preview import MOST_COUNTED, PreviewedDay, previewed_runs_by_day
 from crossdock.state import RunConfig, Transaction
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
-from crossdock.values.time_zones import clock_change_instants_and_shifts
+from crossdock.values.time_formats_and_zones import clock_change_instants_and_shifts
 
 DAYS = 14
 _EACH = 3  # most runs of a day that are listed one by one

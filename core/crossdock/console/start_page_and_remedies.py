@@ -14,8 +14,8 @@ from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.tenant_overviews import JobCondition, JobOverview, TenantOverview, sort_worst_first
 from crossdock.console.visitors_and_roles import Role
 from crossdock.errors import add_code_to_first_line, text_with_code
-from crossdock.values.run_messages import RunMessage
-from crossdock.values.state_words import RecordState
+from crossdock.values.run_progress_and_messages import RunMessage
+from crossdock.values.run_states_and_tally import RecordState
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 
 

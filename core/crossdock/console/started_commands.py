@@ -27,7 +27,7 @@ from crossdock.config.project.project import WAIT_FOR_RUN
 from crossdock.errors import StateError
 from crossdock.printable import printable
 from crossdock.state import PinnedTenant
-from crossdock.values.actor import Actor
+from crossdock.values.acting_person_and_process import Actor
 from crossdock.values.safe_local_files import (
     create_private,
     create_private_folder,
@@ -36,7 +36,7 @@ from crossdock.values.safe_local_files import (
     read_regular,
     replace_file,
 )
-from crossdock.values.times_as_json_text import time_text
+from crossdock.values.texts_of_numbers_and_times import time_text
 
 
 class PlanFile(str):

@@ -20,7 +20,7 @@ from crossdock.services.scheduler.due_run_decisions_and_preview import DueRunPla
 from crossdock.state import DueRun, OverdueBatch, RunRecord, ScheduledRun, Transaction
 from crossdock.state.queries.record_counts_and_state_size import OpenRecordTotal
 from crossdock.values.clock import Clock
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_progress_and_messages import RunMessage
 
 FRESH_S = 5.0
 SHARE = 10  # overviews are shown for at least this many times as long as it took to read all, so that no run is delayed

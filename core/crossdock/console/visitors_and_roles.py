@@ -7,7 +7,7 @@ from enum import IntEnum
 
 from msgspec import Struct, field
 
-from crossdock.values.actor import user_of_process
+from crossdock.values.acting_person_and_process import user_of_process
 
 
 class Role(IntEnum):

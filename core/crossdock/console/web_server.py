@@ -46,8 +46,7 @@ from crossdock.errors import ConfigError, CrossdockError, add_code_to_first_line
 from crossdock.printable import is_storable
 from crossdock.values.clock import Clock
 from crossdock.values.serving import ConnectionLimits, ServerLimits, ServerNames, is_cross_site_request, serve_in_thread
-from crossdock.values.serving.csrf_protected_forms import FormError, FormTokens, Session
-from crossdock.values.serving.page_security_headers import PAGE_HEADERS
+from crossdock.values.serving.cross_site_protection import PAGE_HEADERS, FormError, FormTokens, Session
 
 COOKIE = "crossdock_console_session"
 SIGN_IN = "/sign-in"

@@ -58,8 +58,8 @@ from crossdock.delta.source_units_and_small_batches import (
 )
 from crossdock.delta.state_comparison import KeyOrder
 from crossdock.errors import RefusedError
-from crossdock.mapping.own_external_ids import NOT_OURS
-from crossdock.mapping.row_order_columns import as_order_by
+from crossdock.mapping.external_ids import NOT_OURS
+from crossdock.mapping.row_order_and_cursors import as_order_by
 from crossdock.reading.formats.suspicious_cells import Suspicion, find_suspicious_cells_by_column
 from crossdock.state import DeadLetter
 from crossdock.values.raw_rows_and_records import (
@@ -71,7 +71,7 @@ from crossdock.values.raw_rows_and_records import (
     record_number_column,
     with_path_columns,
 )
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 
 
 def later_of_rows_and_deletions(candidates: pl.DataFrame) -> pl.DataFrame:

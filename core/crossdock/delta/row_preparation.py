@@ -12,11 +12,11 @@ import polars as pl
 from crossdock.connector import Stream
 from crossdock.delta import fingerprint, sortable_row_positions
 from crossdock.errors import RefusedError
-from crossdock.mapping.own_external_ids import NOT_OURS, Ours
-from crossdock.mapping.repairs_and_filters import Repair, name_of_first_matching_filter
-from crossdock.mapping.row_order_columns import OrderBy, as_order_by
+from crossdock.mapping.external_ids import NOT_OURS, Ours
+from crossdock.mapping.row_order_and_cursors import OrderBy, as_order_by
+from crossdock.mapping.stream_declaration import Repair, name_of_first_matching_filter
 from crossdock.state import DeadLetter, RecordIdentity
-from crossdock.values.half_characters import INVALID_VALUE, REPLACED_VALUE
+from crossdock.values.json_paths import INVALID_VALUE, REPLACED_VALUE
 from crossdock.values.raw_rows_and_records import (
     ELEMENT,
     JSON,

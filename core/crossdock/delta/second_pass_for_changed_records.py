@@ -30,7 +30,7 @@ from crossdock.delta.source_units_and_small_batches import AT_ONCE, SourceUnit
 from crossdock.errors import ConnectorError
 from crossdock.mapping.convert import Row
 from crossdock.state import RecordIdentity
-from crossdock.values.half_characters import REPLACED_VALUE
+from crossdock.values.json_paths import REPLACED_VALUE
 from crossdock.values.raw_rows_and_records import JSON, LINE, Record, internal_column_name, record_number_column
 
 _LINES = "a connector must give each row of a file or page its own line number"

@@ -8,7 +8,7 @@ from typing import NoReturn
 import polars as pl
 
 from crossdock.errors import RecordError, RefusedError
-from crossdock.mapping.row_order_columns import KIND_LENGTH, OrderBy, position_prefix_from_order_hash
+from crossdock.mapping.row_order_and_cursors import KIND_LENGTH, OrderBy, position_prefix_from_order_hash
 from crossdock.values.raw_rows_and_records import (
     LINE,
     cells_of_column,

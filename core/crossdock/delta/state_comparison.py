@@ -23,7 +23,7 @@ from crossdock.delta.row_preparation import (
 )
 from crossdock.state import DeadLetterFacts, Intent, RecordIdentity, Wait
 from crossdock.state.sidecar_files.key_index_files import KNOWN_FP, KNOWN_POSITION
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 
 _FEW = 10  # the known keys are filtered first if they outnumber the keys to look up by this factor
 _PAIR = "_pair"

@@ -17,7 +17,7 @@ from msgspec import Struct
 from crossdock.errors import RecordError
 from crossdock.reading.formats.fixed_width_columns import digits_by_overpunched_character
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
-from crossdock.values.time_format_parsing import Ambiguous, TimeFormat
+from crossdock.values.time_formats_and_zones import Ambiguous, TimeFormat
 
 DecimalMark = Literal[".", ","]
 Thousands = Literal[",", ".", " ", "'"]

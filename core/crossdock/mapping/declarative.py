@@ -29,7 +29,7 @@ from crossdock.mapping.from_column import (
     has_content,
     value_text,
 )
-from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.mapping.stream_declaration import Filter
 from crossdock.printable import BLANKS
 from crossdock.resources import Reference, ResourceModel, ResourceName
 from crossdock.values import exact_json

@@ -38,8 +38,7 @@ from crossdock.values.json_paths import (
     type_description,
 )
 from crossdock.values.raw_rows_and_records import JSON
-from crossdock.values.time_format_parsing import UNIX, Ambiguous, TimeFormat, check_layout
-from crossdock.values.time_zones import check_zone_name
+from crossdock.values.time_formats_and_zones import UNIX, Ambiguous, TimeFormat, check_layout, check_zone_name
 
 
 class JsonCells(dict[str, str | None]):

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from crossdock.errors import RecordError
-from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.mapping.stream_declaration import Filter
 from crossdock.values.config_base_types import ConfigModel, duration_schema, is_duration, parse_duration
 from crossdock.values.raw_rows_and_records import Reason, Record
 

@@ -18,8 +18,7 @@ from crossdock.runs.audited_changes import Change, change_with_failure_logged
 from crossdock.runs.plan_result import PlanResult
 from crossdock.state import Transaction
 from crossdock.values.clock import Clock
-from crossdock.values.texts_of_numbers_and_times import duration_text
-from crossdock.values.times_as_json_text import time_text
+from crossdock.values.texts_of_numbers_and_times import duration_text, time_text
 
 
 class FreezeCheck(Struct, frozen=True):

@@ -12,7 +12,7 @@ from crossdock.runs import dry_run
 from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.state import State
 from crossdock.values.clock import Clock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 
 class _InterruptibleProgress(SilentProgress):

@@ -7,7 +7,7 @@ from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from crossdock.config.project.migration_config import MigrationConfig
-from crossdock.values.time_zones import first_instant_showing, local_time
+from crossdock.values.time_formats_and_zones import first_instant_showing, local_time
 
 LONGEST = timedelta(days=3650)
 

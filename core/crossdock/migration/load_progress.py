@@ -19,7 +19,7 @@ from crossdock.migration.wave_status import delivered_count
 from crossdock.migration.waves import NumberedWave, waves_numbered_in_config_order
 from crossdock.state import Migration, Transaction
 from crossdock.values.clock import Clock
-from crossdock.values.progress import Progress, Unit
+from crossdock.values.run_progress_and_messages import Progress, Unit
 
 SHOWN_EVERY_S = 0.5
 WINDOW_S = 60.0

@@ -24,7 +24,7 @@ from crossdock.runs.planning.adoptable_records import LiveValueIndex, MatchCount
 from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords
 from crossdock.state import Scope, State
 from crossdock.values.clock import Clock
-from crossdock.values.progress import Progress
+from crossdock.values.run_progress_and_messages import Progress
 from crossdock.writing.delivery.operations_and_intents import Operation
 
 EXAMPLES = 1_000  # at most, of each stream and kind

@@ -28,8 +28,8 @@ from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.planning.target_ids_of_references import placeholder
 from crossdock.state import PinnedTenant
 from crossdock.values.clock import Clock
-from crossdock.values.progress import Progress
 from crossdock.values.raw_rows_and_records import RawBatch
+from crossdock.values.run_progress_and_messages import Progress
 
 
 class RehearsalResult(Struct, frozen=True):

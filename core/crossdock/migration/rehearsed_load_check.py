@@ -17,7 +17,7 @@ from crossdock.runs.source_or_dead_letters_input import RunInputFactory
 from crossdock.runs.stream_reading_and_state_comparison import StreamInput
 from crossdock.state import Migration, State
 from crossdock.state.tables.run_history import COMPLETED
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 
 _CHANGED = (
     "the source has changed since the rehearsal",

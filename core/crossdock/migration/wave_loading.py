@@ -33,9 +33,8 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.run_requests_and_failed_starts import RunRequest
 from crossdock.runs.session_shared_by_runs import Session, open_session
 from crossdock.state import Migration, MigrationPart, State, Transaction
-from crossdock.values.clock import Clock
-from crossdock.values.periodic_background_calls import call_periodically_in_thread
-from crossdock.values.tally import NOTHING_OPEN, OpenCounts
+from crossdock.values.clock import Clock, call_periodically_in_thread
+from crossdock.values.run_states_and_tally import NOTHING_OPEN, OpenCounts
 from crossdock.values.texts_of_numbers_and_times import instant_text
 
 LOOKS_EVERY_S = 1.0

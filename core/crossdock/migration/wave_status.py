@@ -12,7 +12,7 @@ from crossdock.config.project.project import Project
 from crossdock.migration.waves import NumberedWave
 from crossdock.state import Migration, RunRecord, Transaction, WaveApproval
 from crossdock.state.tables.run_history import COMPLETED
-from crossdock.values.tally import NOTHING_OPEN, OpenCounts
+from crossdock.values.run_states_and_tally import NOTHING_OPEN, OpenCounts
 
 WaveState = Literal["not begun", "running", "incomplete", "done"]
 

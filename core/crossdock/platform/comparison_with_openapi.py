@@ -25,8 +25,7 @@ from crossdock.platform.openapi_file import (
     schema_types,
 )
 from crossdock.platform.platform_config import PATHS, Profile
-from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
-from crossdock.values.fixed_decimal_contexts import EXACT
+from crossdock.values.field_types import EXACT, MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 
 _LARGEST = Decimal(10**MAX_DIGITS_BEFORE_POINT)
 _STEP = EXACT.scaleb(Decimal(1), -MAX_DIGITS_AFTER_POINT)

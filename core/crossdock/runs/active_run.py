@@ -45,9 +45,8 @@ from crossdock.state import (
     Unchanged,
 )
 from crossdock.values.author_code_errors import AuthorCodeError, author_code_error_or_none
-from crossdock.values.progress import Progress
-from crossdock.values.run_messages import RunMessages
-from crossdock.values.tally import Tally
+from crossdock.values.run_progress_and_messages import Progress, RunMessages
+from crossdock.values.run_states_and_tally import Tally
 from crossdock.values.texts_of_numbers_and_times import instant_text
 from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun, RecordsOfRun
 from crossdock.writing.delivery.dispatcher import Dispatcher

@@ -13,8 +13,8 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import RefusedError, StoppedError
-from crossdock.mapping.incremental_cursors import OVERLAP_S, latest_time_of_change
 from crossdock.mapping.resource_types import CHANGED, make_platform_external_id
+from crossdock.mapping.row_order_and_cursors import OVERLAP_S, latest_time_of_change
 from crossdock.mapping.stream_declaration import PLATFORM, AdoptBy
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext

@@ -15,8 +15,8 @@ from crossdock.connector import Stream
 from crossdock.delta.row_preparation import KEY_HASH, compute_keys
 from crossdock.delta.source_units_and_small_batches import PART_OF_PAGE
 from crossdock.errors import ConnectorError, StoppedError
-from crossdock.mapping.incremental_cursors import Checkpoint
-from crossdock.mapping.own_external_ids import keys_or_their_external_ids
+from crossdock.mapping.external_ids import keys_or_their_external_ids
+from crossdock.mapping.row_order_and_cursors import Checkpoint
 from crossdock.printable import is_storable
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, incomplete_joined_rows_error
 from crossdock.values.author_code_errors import convert_author_errors, masked_error_text, place_of_code

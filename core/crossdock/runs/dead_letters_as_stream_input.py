@@ -14,7 +14,7 @@ from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.state import DeadLetter, Intent, RecordFilter, State
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 _NAMED = 3  # records that a note names

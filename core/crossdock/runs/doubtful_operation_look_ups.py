@@ -23,8 +23,8 @@ from crossdock.state import Intent, State
 from crossdock.values import exact_json
 from crossdock.values.cache_and_date_headers import server_clock_lag_s
 from crossdock.values.clock import Clock
-from crossdock.values.fixed_decimal_contexts import EXACT, exact_sum
-from crossdock.values.times_as_json_text import time_text
+from crossdock.values.field_types import EXACT, exact_sum
+from crossdock.values.texts_of_numbers_and_times import time_text
 from crossdock.writing.delivery.operations_and_intents import payload_after_intent
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.payload_comparison import has_wanted_members

@@ -40,8 +40,8 @@ from crossdock.runs.timings import Timings
 from crossdock.state import DeadLetterFacts, ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
 from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.values.clock import Clock
-from crossdock.values.progress import Progress
-from crossdock.values.tally import Tally
+from crossdock.values.run_progress_and_messages import Progress
+from crossdock.values.run_states_and_tally import Tally
 from crossdock.writing.delivery.operations_and_intents import Operation
 from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.target import Target

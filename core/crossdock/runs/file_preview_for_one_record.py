@@ -12,7 +12,7 @@ from crossdock.runs import dry_run
 from crossdock.runs.plan_result import PlanListener
 from crossdock.state import StoredBatch
 from crossdock.values.clock import Clock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 from crossdock.writing.delivery.operations_and_intents import Operation
 from crossdock.writing.targets.target import Target
 

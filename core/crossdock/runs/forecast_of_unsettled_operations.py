@@ -13,7 +13,7 @@ from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning.target_ids_of_references import placeholder
 from crossdock.runs.run_report import tally_term_if_target_accepts
 from crossdock.state import Binding, ExpectedDelivery, Intent, Scope
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import (
     is_held_back_as_unverifiable,
     may_be_executed_since_backup,

@@ -28,7 +28,7 @@ from crossdock.state import Intent, State, Transaction, Wait
 from crossdock.values.config_base_types import parse_duration
 from crossdock.values.raw_rows_and_records import RawBatch
 from crossdock.values.record_keys import key_parts_of
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 
 _HINT = (
     "what was read is delivered, nothing counts as gone, and the next run reads the list again; read it when little"

@@ -23,7 +23,7 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.values.clock import SystemClock
 from crossdock.values.config_file import ConfigSource
-from crossdock.values.progress import Progress, SilentProgress, Unit
+from crossdock.values.run_progress_and_messages import Progress, SilentProgress, Unit
 
 _used_by = 0  # the process that was the first to read or run
 _METHODS = ("begin", "advance", "allowance", "waiting", "warn")

@@ -18,7 +18,7 @@ from crossdock.runs.stream_reading_and_state_comparison import StreamInput
 from crossdock.state import Binding, Intent, RecordIdentity, State, Transaction
 from crossdock.state.sidecar_files import key_index_files
 from crossdock.values.raw_rows_and_records import Record
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 from crossdock.writing.delivery.operations_and_intents import FROM_STATE, Operation
 from crossdock.writing.targets.payload_comparison import merge_patch_between
 

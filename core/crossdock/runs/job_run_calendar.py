@@ -13,7 +13,7 @@ from msgspec import Struct
 from crossdock.config.schedules.due_times import first_due_per_business_date
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.state import RunCountOfDate, ScheduledRun, Transaction
-from crossdock.values.state_words import RunState, StateWord
+from crossdock.values.run_states_and_tally import RunState, StateWord
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text
 
 CAUGHT_UP = timedelta(hours=1)  # a run that begins so long after it was due was missed before

@@ -13,8 +13,8 @@ from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.runs.job_run_calendar import JobCalendar, LateFile, job_calendar
 from crossdock.state import RunTally, ScheduledRun, Transaction
 from crossdock.state.tables.run_history import COMPLETED
-from crossdock.values.tally import NOTHING_OPEN, OpenCounts
-from crossdock.values.usable_years import USABLE_YEARS
+from crossdock.values.run_states_and_tally import NOTHING_OPEN, OpenCounts
+from crossdock.values.texts_of_numbers_and_times import USABLE_YEARS
 
 _OTHER = "other"  # the resource of streams that the config has not any more
 

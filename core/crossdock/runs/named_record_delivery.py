@@ -26,7 +26,7 @@ from crossdock.runs.source_records_fetched_until_final import FollowedRecordFetc
 from crossdock.runs.stream_reading_and_state_comparison import StreamInput
 from crossdock.state import Intent, NamedRecord, Scope, State, Transaction
 from crossdock.values.record_keys import key_parts_of, key_text
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 from crossdock.writing.delivery.delivery_context import RecordsOfRun
 
 ROUNDS = 4  # an order refers to products and a customer, which may refer to others

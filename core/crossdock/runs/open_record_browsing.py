@@ -17,7 +17,7 @@ from crossdock.state import RecordFilter, Scope, Transaction
 from crossdock.state.tables.dead_letters_and_waiting_records import DeadLetterPlace, WaitingPlace
 from crossdock.state.tables.webhooks_and_records_to_fetch import InboxPlace
 from crossdock.values.record_keys import key_parts_of, key_text
-from crossdock.values.state_words import RecordState
+from crossdock.values.run_states_and_tally import RecordState
 
 MOST_GROUPS = 50
 _HASH = 1 << 128

@@ -17,7 +17,7 @@ from crossdock.state.tables.intents_and_stored_batches import UNSETTLED, Status
 from crossdock.state.tables.record_bindings import UnverifiedRecord
 from crossdock.values.raw_rows_and_records import REASONS
 from crossdock.values.record_keys import key_text_of_input
-from crossdock.values.state_words import BY_URGENCY, RecordState
+from crossdock.values.run_states_and_tally import BY_URGENCY, RecordState
 from crossdock.values.texts_of_numbers_and_times import awaited_records_text, instant_text, place_text
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import MAY_BE_OF_LOST_STATE
 from crossdock.writing.targets.payload_comparison import member_differences

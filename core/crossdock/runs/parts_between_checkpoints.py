@@ -12,7 +12,7 @@ from itertools import pairwise, takewhile
 import polars as pl
 
 from crossdock.errors import RecordError, RefusedError
-from crossdock.mapping.incremental_cursors import (
+from crossdock.mapping.row_order_and_cursors import (
     ANY_TIME_ZONE,
     OVERLAP_S,
     Checkpoint,
@@ -25,7 +25,7 @@ from crossdock.mapping.incremental_cursors import (
 )
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.values.clock import Clock
-from crossdock.values.half_characters import stands_for_half_character
+from crossdock.values.json_paths import stands_for_half_character
 from crossdock.values.raw_rows_and_records import LINE, RawBatch, with_path_columns
 
 PART_ROWS = 500

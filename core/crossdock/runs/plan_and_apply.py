@@ -27,8 +27,8 @@ from crossdock.runs.sync_and_replay import check_waves_begun
 from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
-from crossdock.values.progress import Progress, SilentProgress
-from crossdock.values.tally import Tally
+from crossdock.values.run_progress_and_messages import Progress, SilentProgress
+from crossdock.values.run_states_and_tally import Tally
 from crossdock.writing.delivery.operations_and_intents import Operation
 
 

@@ -14,8 +14,8 @@ from crossdock.runs import tables_and_sentences_of_run
 from crossdock.runs.planned_target_files import PlannedFile
 from crossdock.runs.planning.planned_chunk import PlannedChunk
 from crossdock.state import Binding, DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
-from crossdock.values.run_messages import RunMessage, error_texts
-from crossdock.values.tally import Tally
+from crossdock.values.run_progress_and_messages import RunMessage, error_texts
+from crossdock.values.run_states_and_tally import Tally
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
 from crossdock.writing.delivery.operations_and_intents import Operation
 

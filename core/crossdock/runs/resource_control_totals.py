@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
-from crossdock.values.fixed_decimal_contexts import EXACT, exact_sum
+from crossdock.values.field_types import EXACT, exact_sum
 
 PARTS_AT_MOST = 200_000
 """The most products and customers that are distinguished. The totals of all others are one sum."""

@@ -21,7 +21,7 @@ from crossdock.runs.stream_runner import Steps, StreamRunner
 from crossdock.runs.timings import Timings
 from crossdock.state import Intent, Transaction
 from crossdock.values.clock import POLL, Clock
-from crossdock.values.progress import Progress
+from crossdock.values.run_progress_and_messages import Progress
 from crossdock.writing.delivery import in_doubt_and_refusal_rules
 from crossdock.writing.delivery.dispatcher import Dispatcher
 

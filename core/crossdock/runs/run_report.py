@@ -14,14 +14,14 @@ from crossdock.reading.sources.stream_input_report import InputFacts
 from crossdock.runs import tables_and_sentences_of_run
 from crossdock.state import Intent, RunRecord
 from crossdock.state.tables.run_history import COMPLETED
-from crossdock.values.run_messages import (
+from crossdock.values.run_progress_and_messages import (
     RunMessages,
     error_texts,
     streams_and_messages_document,
     warning_and_note_texts_by_stream,
     warning_texts,
 )
-from crossdock.values.tally import NOTHING_OPEN, OpenCounts, Tally, Term
+from crossdock.values.run_states_and_tally import NOTHING_OPEN, OpenCounts, Tally, Term
 from crossdock.writing.delivery.delivery_context import RequestCounters
 
 if TYPE_CHECKING:

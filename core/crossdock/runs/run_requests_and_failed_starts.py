@@ -12,7 +12,7 @@ from crossdock.errors import CrossdockError, StateBusyError
 from crossdock.runs.audited_changes import add_unlogged_hint
 from crossdock.state import AuditEntry, DueRun, PendingNotice, State, Transaction
 from crossdock.values.clock import Clock
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_progress_and_messages import RunMessage
 
 
 class RunRequest(Struct, frozen=True):

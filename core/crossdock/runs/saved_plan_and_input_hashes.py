@@ -13,8 +13,8 @@ from crossdock.runs.stream_reading_and_state_comparison import StreamInput
 from crossdock.state import State
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import ConfigModel
+from crossdock.values.run_states_and_tally import Tally
 from crossdock.values.safe_local_files import read_regular, replace_file
-from crossdock.values.tally import Tally
 
 MAX_BYTES = 1 << 20
 """The limit for a file, which has a few hashes for each stream."""

@@ -12,7 +12,7 @@ from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.state import Intent
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 from crossdock.writing.delivery.operations_and_intents import Operation
 
 

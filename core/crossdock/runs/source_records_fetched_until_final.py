@@ -11,7 +11,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import KEY, KEY_HASH, compute_keys
 from crossdock.errors import CrossdockError, StateError, StoppedError
-from crossdock.mapping.own_external_ids import key_texts_without_foreign_records
+from crossdock.mapping.external_ids import key_texts_without_foreign_records
 from crossdock.mapping.stream_declaration import OpenUntil
 from crossdock.runs.checked_batches import fetched_batches
 from crossdock.state import FollowedRecord, State, Transaction

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from crossdock.errors import ConfigError, StateError
 from crossdock.state import RunRecord, State, Transaction
-from crossdock.values.periodic_background_calls import call_periodically_in_thread
+from crossdock.values.clock import call_periodically_in_thread
 
 LOOKS_EVERY_S = 1.0
 

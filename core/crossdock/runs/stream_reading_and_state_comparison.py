@@ -22,8 +22,8 @@ from crossdock.delta.second_pass_for_changed_records import (
 )
 from crossdock.delta.sortable_row_positions import notation_differs_from_stored_error
 from crossdock.errors import CrossdockError, StateError, StoppedError
-from crossdock.mapping.incremental_cursors import Cursor, format_stored_instant
-from crossdock.mapping.own_external_ids import NOT_OURS
+from crossdock.mapping.external_ids import NOT_OURS
+from crossdock.mapping.row_order_and_cursors import Cursor, format_stored_instant
 from crossdock.reading.sources.list_completeness_evidence import (
     DoubtfulListError,
     IncompleteListError,
@@ -46,7 +46,7 @@ from crossdock.state import DeadLetter, Intent, State, Transaction, WaitingRecor
 from crossdock.state.sidecar_files import key_index_files
 from crossdock.state.tables.dead_letters_and_waiting_records import DeadLetterFacts
 from crossdock.values.raw_rows_and_records import LINE, RawBatch, is_same_source
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
 from crossdock.writing.delivery.operations_and_intents import Operation
 

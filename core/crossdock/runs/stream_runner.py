@@ -25,7 +25,7 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.source_or_dead_letters_input import RunInput
 from crossdock.runs.timings import Timings
 from crossdock.state import Scope, State
-from crossdock.values.progress import Progress
+from crossdock.values.run_progress_and_messages import Progress
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations_and_intents import Operation

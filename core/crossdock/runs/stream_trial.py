@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from msgspec import Struct, field
 
-from crossdock.config.declarative_streams import DeclaredStream
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
+from crossdock.config.stream_configuration import DeclaredStream
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_added_column, prepare
 from crossdock.delta.second_pass_for_changed_records import stored_records_prepared_again
 from crossdock.errors import ConfigError, CrossdockError, RecordError
@@ -27,9 +27,9 @@ from crossdock.state import RecordIdentity
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 from crossdock.values.json_paths import at_path, column_text
-from crossdock.values.progress import Progress, SilentProgress
 from crossdock.values.raw_rows_and_records import ELEMENT, JSON, LINE, RawBatch, Record, record_number_column
 from crossdock.values.record_keys import key_parts_of
+from crossdock.values.run_progress_and_messages import Progress, SilentProgress
 
 if TYPE_CHECKING:
     import httpx

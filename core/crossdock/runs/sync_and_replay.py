@@ -20,8 +20,8 @@ from crossdock.runs.session_shared_by_runs import Session, open_session
 from crossdock.state import DueRun, NamedRecord, RecordFilter, ScheduledRun, State, Transaction
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.values.clock import Clock
-from crossdock.values.progress import Progress
-from crossdock.values.tally import Tally
+from crossdock.values.run_progress_and_messages import Progress
+from crossdock.values.run_states_and_tally import Tally
 
 _NAMED = 3  # records that the command of a run names
 

@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from crossdock.values.run_messages import streams_and_messages_document
-from crossdock.values.state_words import RecordState, RecordTerm, RowTerm, RunState, StateWord
-from crossdock.values.tally import IN, OUT, OpenCounts
-from crossdock.values.times_as_json_text import time_text
+from crossdock.values.run_progress_and_messages import streams_and_messages_document
+from crossdock.values.run_states_and_tally import (
+    IN,
+    OUT,
+    OpenCounts,
+    RecordState,
+    RecordTerm,
+    RowTerm,
+    RunState,
+    StateWord,
+)
+from crossdock.values.texts_of_numbers_and_times import time_text
 
 if TYPE_CHECKING:
     from crossdock.state import RunRecord

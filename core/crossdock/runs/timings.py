@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from crossdock.runs.run_report import Report
 from crossdock.values.clock import Clock
-from crossdock.values.progress import Progress, SilentProgress, Unit
+from crossdock.values.run_progress_and_messages import Progress, SilentProgress, Unit
 
 MOST_STEPS = 100  # steps are merged to this number when there are twice as many
 SLOTS = 250  # slots of time, each with two samples

@@ -51,7 +51,7 @@ from crossdock.sandbox.rfc3339 import instant_text
 from crossdock.sandbox.webhook_dispatcher import WebhookDispatcher
 from crossdock.sandbox.webhook_transport import WebhookTransport
 from crossdock.values.serving import ConnectionLimits, ServerNames
-from crossdock.values.serving.request_bodies import media_type, read_body_cut_if_longer
+from crossdock.values.serving.request_body_limits import media_type, read_body_cut_if_longer
 from crossdock.values.web_address_checks import is_loopback
 
 PREFIXES = ("/openapi.json", "/schemas/")

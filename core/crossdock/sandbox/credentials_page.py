@@ -17,7 +17,7 @@ from crossdock.sandbox.api_keys import DEFAULT_TENANT
 from crossdock.sandbox.api_routes import COLLECTIONS
 from crossdock.sandbox.html_page_responses import html_response, render
 from crossdock.sandbox.oauth_clients_and_tokens import OAuthClient
-from crossdock.values.serving.csrf_protected_forms import FormError, Session, SubmittedFields
+from crossdock.values.serving.cross_site_protection import FormError, Session, SubmittedFields
 
 PAGE_SIZE = 50  # credentials on one page of the list
 

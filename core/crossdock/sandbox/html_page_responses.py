@@ -7,7 +7,7 @@ from importlib.resources import files
 from starlette.responses import HTMLResponse, Response
 
 from crossdock.values.html_templates import PageTemplates
-from crossdock.values.serving.page_security_headers import PAGE_HEADERS
+from crossdock.values.serving.cross_site_protection import PAGE_HEADERS
 
 STYLE_PATH = "/page/style.css"
 

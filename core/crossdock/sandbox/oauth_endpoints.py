@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from crossdock.sandbox import oauth_clients_and_tokens, scopes
 from crossdock.sandbox.database import GroupCommitWriter
 from crossdock.sandbox.oauth_clients_and_tokens import OAuthClient, OAuthClientStore
-from crossdock.values.serving.request_bodies import media_type, read_body_cut_if_longer
+from crossdock.values.serving.request_body_limits import media_type, read_body_cut_if_longer
 
 PATHS = ("/oauth/token", "/oauth/introspect", "/oauth/revoke")
 _MAX_BODY_BYTES = 64 << 10

@@ -15,7 +15,7 @@ from crossdock.sandbox.api_routes import COLLECTIONS, Collection
 from crossdock.sandbox.openapi_schemas import ASSUMED, EXAMPLES, id_schema
 from crossdock.sandbox.rfc3339 import INSTANT_PATTERN
 from crossdock.sandbox.scopes import SCOPES, required_scope, scope_description
-from crossdock.values.serving.problem_responses import MEDIA_TYPE
+from crossdock.values.serving.http_server import MEDIA_TYPE
 
 Json = dict[str, Any]
 

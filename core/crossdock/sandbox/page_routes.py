@@ -14,7 +14,7 @@ from crossdock.sandbox.html_page_responses import STYLE_PATH, html_response, ren
 from crossdock.sandbox.oauth_clients_and_tokens import OAuthClientStore
 from crossdock.sandbox.problem_errors import method_not_allowed_error
 from crossdock.sandbox.webhooks_page import Operate, WebhooksPage
-from crossdock.values.serving.csrf_protected_forms import FormError, FormTokens, Session
+from crossdock.values.serving.cross_site_protection import FormError, FormTokens, Session
 
 DOCUMENTATION_PATH = "/docs"
 PREFIX = "/page/"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from starlette.responses import Response
 
-from crossdock.values.serving.problem_responses import MEDIA_TYPE, problem_response
+from crossdock.values.serving.http_server import MEDIA_TYPE, problem_response
 
 _TYPES = {429: "https://iana.org/assignments/http-problem-types#quota-exceeded"}
 

@@ -14,7 +14,7 @@ from crossdock.sandbox.api_keys import DEFAULT_TENANT, SLUG_PATTERN
 from crossdock.sandbox.api_routes import SUBSCRIPTIONS
 from crossdock.sandbox.html_page_responses import html_response, render
 from crossdock.sandbox.openapi_schemas import EVENTS
-from crossdock.values.serving.csrf_protected_forms import FormError, Session
+from crossdock.values.serving.cross_site_protection import FormError, Session
 
 PATH = "/page/webhooks"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossdock.config.project import project
 from crossdock.config.project.connections_and_bound_streams import BoundStream, Connection
-from crossdock.config.project.stream_class_checks import check_and_complete_declaration
+from crossdock.config.stream_configuration import check_and_complete_declaration
 from crossdock.connector import Connector, Context, Settings
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_declaration import PLATFORM
@@ -23,7 +23,7 @@ from crossdock.runs.stream_trial import Trial, try_bound_stream, try_stream
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import Clock
 from crossdock.values.config_base_types import Secret
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 if TYPE_CHECKING:

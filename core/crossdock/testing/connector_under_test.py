@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import SkipTest
 
 from crossdock.connector import Connector, Context, Stream
-from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
+from crossdock.mapping.row_order_and_cursors import format_iso_instant_cursor
 from crossdock.testing.connector_context_and_reading import context, read
 from crossdock.testing.crossdock_process import EndedCommand
 from crossdock.testing.manual_clock import ManualClock

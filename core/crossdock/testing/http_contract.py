@@ -19,7 +19,7 @@ import httpx
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import RecordError
-from crossdock.mapping.incremental_cursors import Checkpoint, Cursor
+from crossdock.mapping.row_order_and_cursors import Checkpoint, Cursor
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.stream_trial import Trial, TriedRecord

@@ -19,7 +19,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream, 
 from crossdock.config.project.project import Project
 from crossdock.connector import Connector, Context, Stream
 from crossdock.errors import UnavailableError
-from crossdock.mapping.incremental_cursors import Checkpoint
+from crossdock.mapping.row_order_and_cursors import Checkpoint
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import parts_between_checkpoints, sync_and_replay
@@ -33,9 +33,9 @@ from crossdock.targets import Target
 from crossdock.testing import prerequisite_records, sandbox_effects_comparison
 from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import SilentProgress
 from crossdock.values.raw_rows_and_records import RawBatch
-from crossdock.values.state_words import BY_URGENCY
+from crossdock.values.run_progress_and_messages import SilentProgress
+from crossdock.values.run_states_and_tally import BY_URGENCY
 
 if TYPE_CHECKING:
     import httpx

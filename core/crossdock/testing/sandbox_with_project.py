@@ -24,7 +24,7 @@ from crossdock.testing.httpx_transport_server import web_origins_in
 from crossdock.testing.sandbox_syncs import BURST, RATE, write_private_file
 from crossdock.values import config_file, exact_json
 from crossdock.values.clock import SystemClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 _OLD_S = 3600  # so old that a file no longer grows

@@ -18,7 +18,7 @@ from unittest import SkipTest
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream, Connection
 from crossdock.errors import CrossdockError
-from crossdock.mapping.incremental_cursors import Checkpoint, format_iso_instant_cursor
+from crossdock.mapping.row_order_and_cursors import Checkpoint, format_iso_instant_cursor
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.parts_between_checkpoints import ReadParts

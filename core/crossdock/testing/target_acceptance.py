@@ -40,7 +40,7 @@ from crossdock.testing.sandbox_with_project import connections_section_from_sett
 from crossdock.testing.target_under_test import TargetUnderTest, convert_to_json_value
 from crossdock.values import exact_json
 from crossdock.values.record_keys import key_text
-from crossdock.values.state_words import RecordState
+from crossdock.values.run_states_and_tally import RecordState
 
 if TYPE_CHECKING:
     import httpx

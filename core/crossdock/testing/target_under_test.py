@@ -19,7 +19,7 @@ from crossdock.testing.graphql_selection import GraphQLRequest
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.record_keys import key_text
-from crossdock.values.times_as_json_text import time_text
+from crossdock.values.texts_of_numbers_and_times import time_text
 from crossdock.writing.targets.payload_comparison import merge_patch_between
 from crossdock.writing.targets.target_code_guard import author_target_without_guard
 

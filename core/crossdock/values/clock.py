@@ -4,10 +4,32 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from crossdock.errors import StoppedError
+
+
+@contextmanager
+def call_periodically_in_thread(call: Callable[[], bool], every_s: float, name: str) -> Iterator[None]:
+    """Call *call* every *every_s* seconds in a thread, until it returns False or the block ends, which waits for it."""
+    over = threading.Event()
+
+    def repeat() -> None:
+        goes_on = True
+        while goes_on and not over.wait(every_s):
+            goes_on = call()
+
+    thread = threading.Thread(target=repeat, name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
 
 # macOS has no CLOCK_BOOTTIME; its CLOCK_MONOTONIC counts suspended time, unlike time.monotonic() there and on Linux
 _SINCE_BOOT: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)

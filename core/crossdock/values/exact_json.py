@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from crossdock.values.times_as_json_text import time_text
+from crossdock.values.texts_of_numbers_and_times import time_text
 
 T = TypeVar("T")
 JsonValue = Any

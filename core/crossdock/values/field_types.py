@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
-from decimal import Decimal
-from functools import cache
+from decimal import ROUND_HALF_EVEN, Context, Decimal, DivisionByZero, Inexact, InvalidOperation, Overflow, localcontext
+from functools import cache, reduce
 from typing import Annotated
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, StrictStr, WithJsonSchema
+
+EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])  # a product has at most 38 digits
+_USUAL = Context(28, ROUND_HALF_EVEN, -999_999, 999_999, 1, 0, [], [InvalidOperation, DivisionByZero, Overflow])
+
+
+def exact_sum(values: Iterable[Decimal]) -> Decimal:
+    return reduce(EXACT.add, values, Decimal())
+
+
+def use_default_decimal_context() -> AbstractContextManager[Context]:
+    """Compute with 28 digits in the block, as Python does by default."""
+    return localcontext(_USUAL)
+
 
 MAX_DIGITS_BEFORE_POINT = 15
 MAX_DIGITS_AFTER_POINT = 4

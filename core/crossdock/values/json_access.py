@@ -15,7 +15,7 @@ from crossdock.errors import RecordError
 from crossdock.values import exact_json, json_paths
 from crossdock.values.field_types import find_minor_unit_digits
 from crossdock.values.json_paths import MISSING
-from crossdock.values.time_format_parsing import UNIX, Ambiguous, TimeFormat
+from crossdock.values.time_formats_and_zones import UNIX, Ambiguous, TimeFormat
 
 J = TypeVar("J", str, bool, int, Decimal, list[Any], dict[str, Any])
 D = TypeVar("D")

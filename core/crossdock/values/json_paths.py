@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -218,7 +219,7 @@ def explode_list_with_pointers(item: Any, path: str, *, keeps_empty: bool = Fals
     """
     names = _names_or_exact_member(item, path)
     elements = at_path(item, path)
-    is_cut = isinstance(elements, list) and pagination_members_and_cut_lists.is_list_cut(item, names)
+    is_cut = isinstance(elements, list) and pagination_members_and_cut_lists.is_list_at_names_cut(item, names)
     if elements is None or (elements == [] and not is_cut):
         if keeps_empty:
             yield _with_value_at_names(item, names, None), None
@@ -236,7 +237,7 @@ CUT = "is cut: the record says that it has more elements; request all of them, o
 
 def is_list_cut(item: Any, path: str) -> bool:
     """Return whether members beside the list at *path* in *item* state that it has more elements than are listed."""
-    return pagination_members_and_cut_lists.is_list_cut(item, _names_or_exact_member(item, path))
+    return pagination_members_and_cut_lists.is_list_at_names_cut(item, _names_or_exact_member(item, path))
 
 
 def _names_or_exact_member(value: Any, path: str) -> Sequence[str]:
@@ -311,3 +312,71 @@ def texts_within(value: Any) -> Iterator[str]:
     elif isinstance(value, Mapping | list | tuple):
         for inner in value.values() if isinstance(value, Mapping) else value:
             yield from texts_within(inner)
+
+
+_HALF, _INVALID = "\x1dhalf_character", "\x1dinvalid_value"  # members; no API has such names
+REPLACED_VALUE = exact_json.dumps({"\x1d": ""}).decode().removesuffix('":""}')
+"""How the objects begin in canonical JSON, where no text can have it."""
+INVALID_VALUE = REPLACED_VALUE + _INVALID[1:]
+"""How those begin that do not differ with what they stand for, so that none is a key."""
+_FAULTS = {
+    _HALF: "has half of a character (a lone surrogate), which UTF-8 cannot represent, as a text has that was cut within"
+    " an emoji",
+    _INVALID: "is no exact JSON: {}",
+}
+
+
+def loads_marking_half_characters(body: bytes) -> Any:
+    """Read JSON as `exact_json.loads` does, with an object in place of each value that alone is no exact JSON.
+
+    Control characters in texts are read as they are.
+
+    Raises:
+        ValueError: The document cannot be read otherwise, or the name of a member has half of a character.
+    """
+    try:
+        return exact_json.loads(body)
+    except ValueError:
+        value = _with_marks(exact_json.loads_replacing_invalid_values(body, lambda reason: {_INVALID: reason}))
+    exact_json.dumps(value)  # raises ValueError if the marks exceed a limit
+    return value
+
+
+def _with_marks(value: Any) -> Any:
+    if isinstance(value, str):
+        return {_HALF: json.dumps(value)[1:-1]} if _has_half_character(value) else value
+    if isinstance(value, list):
+        return [_with_marks(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if any(map(_has_half_character, value)):
+        raise ValueError("the name of a member has a lone surrogate, which UTF-8 cannot represent")
+    return {name: _with_marks(each) for name, each in value.items()}
+
+
+def _has_half_character(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def stands_for_half_character(cell: str | None) -> bool:
+    """Return whether the *cell* of a column stands for a value that is no exact JSON."""
+    return cell is not None and cell.startswith(REPLACED_VALUE)
+
+
+def pointer_of_half_character(text: str) -> tuple[str, str] | None:
+    """Return JSON pointer and fault of the first value in canonical JSON that stands for an invalid one, or None."""
+    return _pointer_and_fault(exact_json.loads(text), "") if REPLACED_VALUE in text else None
+
+
+def _pointer_and_fault(value: Any, pointer: str) -> tuple[str, str] | None:
+    if isinstance(value, dict):
+        for kind, fault in _FAULTS.items():
+            if kind in value:
+                return pointer, f"{fault.format(value[kind])}: correct it in the source"
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    found = (_pointer_and_fault(each, f"{pointer}/{escaped_pointer_part(str(name))}") for name, each in members)
+    return next((each for each in found if each is not None), None)

@@ -125,7 +125,7 @@ def is_next_link(link: Any) -> bool:
     return is_next and bool(link.get("href", link.get("url", True)))
 
 
-def is_list_cut(item: Any, names: Sequence[str]) -> bool:
+def is_list_at_names_cut(item: Any, names: Sequence[str]) -> bool:
     """Return whether members beside the list at *names* in *item* state that it has more elements than are listed.
 
     Members of an object that describes only the list count, as of a connection of GraphQL. Others must be named after

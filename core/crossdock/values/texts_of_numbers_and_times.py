@@ -1,14 +1,27 @@
 """Places, counts, numbers, instants and durations as texts of sentences and tables.
 
-`crossdock.values.times_as_json_text.time_text` is the form of an instant in JSON.
+`crossdock.values.texts_of_numbers_and_times.time_text` is the form of an instant in JSON.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+
+USABLE_YEARS = range(1900, 9999)
+USABLE_YEARS_TEXT = f"the years {USABLE_YEARS[0]} to {USABLE_YEARS[-1]}"
+
+
+def time_text(value: date) -> str:
+    """Format a day in ISO 8601, or an instant in RFC 3339, in UTC with ``Z``. A naive time is a ValueError."""
+    if not isinstance(value, datetime):
+        return value.isoformat()
+    if value.tzinfo is None:
+        raise ValueError("a time without a time zone is not an instant")
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
 
 _PREFIXES = "KMGTP"
 

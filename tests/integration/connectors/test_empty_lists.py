@@ -18,7 +18,7 @@ from tests.partners.shopify.site import Site
 
 from crossdock.config.connector_registry import load_connector
 from crossdock.errors import RefusedError
-from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
+from crossdock.mapping.row_order_and_cursors import format_iso_instant_cursor
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.parts_between_checkpoints import ReadParts
 from crossdock.testing import ManualClock, context

@@ -29,7 +29,7 @@ from crossdock.services.notifications.run_events_and_messages import ScheduledRu
 from crossdock.state import ScheduledRun
 from crossdock.state.fleet_leadership_and_jobs import JobFacts
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_progress_and_messages import RunMessage
 
 NOW, SINCE = datetime(2026, 6, 4, 3, tzinfo=UTC), datetime(2026, 6, 4, 1, tzinfo=UTC)
 TODAY = Due(datetime(2026, 6, 4, 2, tzinfo=UTC), date(2026, 6, 4))

@@ -23,7 +23,7 @@ from crossdock.config.notify_config import NotifyConfig
 from crossdock.services.notifications.mail_and_webhook_notifier import Notifier
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_progress_and_messages import RunMessage
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 FAILED = ScheduledRunEnded(

@@ -21,7 +21,7 @@ from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import ManualClock
 from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values import exact_json
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 UNPACED = {"per_minute": 600_000, "burst": 100_000}
 COPIES = {

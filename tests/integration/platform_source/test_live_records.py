@@ -13,7 +13,7 @@ from crossdock.reading.sources.run_context import READS, SourceContext
 from crossdock.runs.imported_file_log import NoIntake
 from crossdock.runs.platform_source import live_records_for_comparisons
 from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 PRODUCTS = {"products": COPIES}
 

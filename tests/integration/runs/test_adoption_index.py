@@ -23,7 +23,7 @@ from crossdock.runs.platform_source import live_records_for_comparisons
 from crossdock.state import Binding, Intent, RecordIdentity, State
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import Clock, SystemClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 OTHER = structs.replace(SCOPE, namespace="shop")
 

@@ -9,7 +9,7 @@ from tests.chaos.guarded_target import Lines
 from tests.chaos.mappings import open_bench
 
 from crossdock import Record, RecordError, Reference
-from crossdock.mapping.repairs_and_filters import Filter, Repair
+from crossdock.mapping.stream_declaration import Filter, Repair
 from crossdock.state import parse_database_url
 
 

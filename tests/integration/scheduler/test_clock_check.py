@@ -39,7 +39,7 @@ from crossdock.state import (
 )
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 MONTH_S = 31 * 86_400.0
 

@@ -39,7 +39,7 @@ from crossdock.services.scheduler.stderr_log import LOGGER
 from crossdock.state import DueRun, NamedRecord, RecordFilter, create_or_upgrade_state, parse_database_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 Before = Callable[[], object]
 ALL = RecordFilter()

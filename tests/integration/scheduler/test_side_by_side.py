@@ -22,7 +22,7 @@ from crossdock.services.inbox.webhook_record_delivery import InboxWorker
 from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler, WorkerPool
 from crossdock.state import DueRun
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 CONFIG = """\
 platform:

@@ -31,7 +31,7 @@ from crossdock.sources import Api, ApiClient, NextUrl
 from crossdock.state import StateUrl
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import SystemClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 
 class Shop(ThreadingHTTPServer):

@@ -16,7 +16,7 @@ from crossdock.reading.transport.http_answer_and_error_types import MAX_RESPONSE
 from crossdock.runs.imported_file_log import NoIntake
 from crossdock.sources import Api, ApiClient
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 LINE = b'{"id": 1}\n'
 

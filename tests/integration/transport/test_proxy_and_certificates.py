@@ -26,7 +26,7 @@ from crossdock.runs.imported_file_log import NoIntake
 from crossdock.sources import Api, ApiClient, LoginAuth
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.config_base_types import Secret
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")

@@ -21,7 +21,7 @@ from crossdock.errors import ConfigError
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.imported_file_log import NoIntake
 from crossdock.values.clock import SystemClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 CONFIG = """\
 platform: {base_url: "http://127.0.0.1:9", tenant: acme, auth: {kind: api_key, token: env:CROSSDOCK_API_KEY}}

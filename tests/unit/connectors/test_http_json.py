@@ -19,7 +19,7 @@ from crossdock import RawBatch
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.connector import Context
 from crossdock.errors import RefusedError
-from crossdock.mapping.incremental_cursors import Checkpoint
+from crossdock.mapping.row_order_and_cursors import Checkpoint
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.stream_trial import Trial
 from crossdock.sources import ApiAnswer

@@ -17,7 +17,7 @@ from crossdock.console import personal_data_access, web_server
 from crossdock.console.page_request_context import PageRequest
 from crossdock.console.web_server import PageRoute
 from crossdock.state import AuditEntry, AuditFilter
-from crossdock.values.actor import Actor, acting_as
+from crossdock.values.acting_person_and_process import Actor, acting_as
 
 HOSTILE = "<script>alert(1)</script>"
 SUBJECTS = {

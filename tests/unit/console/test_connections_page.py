@@ -19,7 +19,7 @@ from crossdock.pacing.token_bucket import BucketState, LimitEstimate
 from crossdock.state import ReceivedWebhook, RunResult, StreamAndKey
 from crossdock.state.tables.inputs_of_streams import FileFacts
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 
 NOW = datetime(2026, 3, 29, 6, tzinfo=UTC)
 CONFIG = """\

@@ -20,7 +20,7 @@ from tests.unit.console.visitor import Visitor, visiting
 from crossdock.console.action_definitions import ACTIONS
 from crossdock.console.web_server import PAGE_ROUTES
 from crossdock.state import StateUrl
-from crossdock.values.state_words import RecordState
+from crossdock.values.run_states_and_tally import RecordState
 
 ADDRESSES = [page.path for page in PAGE_ROUTES if page.role is not None and not page.is_form]
 PARAMETERS = (

@@ -19,7 +19,7 @@ from crossdock.config.project import project
 from crossdock.console.visitors_and_roles import Role
 from crossdock.state import DueRun, RunResult, State
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_progress_and_messages import RunMessage
 
 NOW = datetime(2026, 4, 2, 12, tzinfo=UTC)
 JOBS = 'jobs: {nightly: {streams: [wms], schedule: {cron: "15 2 * * *", time_zone: UTC}}}\n'

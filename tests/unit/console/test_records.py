@@ -21,7 +21,7 @@ from crossdock.delta.fingerprint import key_hashes
 from crossdock.state import FileFacts, NamedRecord, PendingApproval
 from crossdock.state.tables.pending_approvals_and_begun_undos import packed_key_hashes
 from crossdock.values.record_keys import key_text
-from crossdock.values.state_words import RecordState
+from crossdock.values.run_states_and_tally import RecordState
 
 STREAM = "wms.products"
 RAW = {"columns": ["SKU", "NAME", "PRICE"], "rows": [["K", "secret-canary", "1.50"]], "lines": [2]}

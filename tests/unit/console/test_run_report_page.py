@@ -28,7 +28,7 @@ from tests.unit.state.samples import intent
 from crossdock.console import page_rendering, run_and_fleet_report
 from crossdock.state import FileFacts, RunResult, State, Transaction
 from crossdock.values.raw_rows_and_records import REASONS
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_progress_and_messages import RunMessage
 
 MORNING = AT + timedelta(hours=5)
 SHOWN: dict[str, Any] = {"at": MORNING, "tenant": "acme", "config": Path("/home/someone/acme.yaml")}

@@ -18,7 +18,7 @@ from crossdock.console.visitors_and_roles import Role
 from crossdock.state import RunResult
 from crossdock.state.tables.inputs_of_streams import FileFacts
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_progress_and_messages import RunMessage
 
 NOW = datetime(2026, 10, 23, 6, tzinfo=UTC)  # a Friday
 CONFIG = """\

@@ -15,7 +15,7 @@ from crossdock.migration.sign_off_report import Document
 from crossdock.state import WaveApproval
 from crossdock.state.tables.inputs_of_streams import FileFacts
 from crossdock.values import exact_json
-from crossdock.values.tally import OpenCounts
+from crossdock.values.run_states_and_tally import OpenCounts
 
 
 @pytest.fixture

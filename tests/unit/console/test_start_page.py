@@ -23,7 +23,7 @@ from crossdock.state import DueRun, PendingApproval, RunResult, SkippedRun, Stat
 from crossdock.state.tables.pending_approvals_and_begun_undos import packed_key_hashes
 from crossdock.state.tables.run_history import UNRECORDED
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_progress_and_messages import RunMessage
 
 NOW = datetime(2026, 4, 2, 6, tzinfo=UTC)
 DUE = datetime(2026, 4, 2, 2, 15, tzinfo=UTC)

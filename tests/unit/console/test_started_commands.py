@@ -20,7 +20,7 @@ from crossdock.console.started_commands import (
     StartedCommand,
     StartedCommands,
 )
-from crossdock.values.actor import Actor
+from crossdock.values.acting_person_and_process import Actor
 
 NOW = datetime(2026, 4, 2, 12, tzinfo=UTC)
 

@@ -20,12 +20,11 @@ from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, prepare
 from crossdock.errors import ConnectorError, RefusedError
-from crossdock.mapping.incremental_cursors import Cursor
-from crossdock.mapping.repairs_and_filters import Filter, Repair
-from crossdock.mapping.stream_declaration import SuspiciousLimit
+from crossdock.mapping.row_order_and_cursors import Cursor
+from crossdock.mapping.stream_declaration import Filter, Repair, SuspiciousLimit
 from crossdock.state.sidecar_files.key_index_files import KNOWN_FP
 from crossdock.values.raw_rows_and_records import LINE, RawBatch, read_arrow_file
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 
 
 def test_a_folder_may_have_any_name(tmp_path: Path) -> None:

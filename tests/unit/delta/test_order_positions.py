@@ -16,8 +16,8 @@ from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import FP, KEY_HASH, POSITION
 from crossdock.delta.sortable_row_positions import sortable_text_of_rows
 from crossdock.errors import RecordError, RefusedError
-from crossdock.mapping.repairs_and_filters import Repair
-from crossdock.mapping.row_order_columns import OrderBy, position_prefix_from_order_hash
+from crossdock.mapping.row_order_and_cursors import OrderBy, position_prefix_from_order_hash
+from crossdock.mapping.stream_declaration import Repair
 from crossdock.state.sidecar_files.key_index_files import KNOWN_FP, KNOWN_POSITION
 
 INSTANT, NUMBER, TEXT = OrderBy(column="T", as_="instant"), OrderBy(column="N", as_="integer"), OrderBy(column="X")

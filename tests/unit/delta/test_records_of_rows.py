@@ -9,7 +9,7 @@ import pytest
 from tests.unit.delta.things import Rows, Things, batch, scanned
 
 from crossdock.delta.second_pass_for_changed_records import stored_records_prepared_again
-from crossdock.mapping.repairs_and_filters import Repair
+from crossdock.mapping.stream_declaration import Repair
 from crossdock.values.raw_rows_and_records import JSON, RawBatch
 
 ROWS: Rows = [{"K": "1", "V": "10 EUR", "W": " a"}, {"K": "2", "V": "20", "W": None}, {"K": "2", "V": "30", "W": "b "}]

@@ -28,10 +28,9 @@ from crossdock.delta.row_preparation import (
     with_key_columns,
 )
 from crossdock.errors import RefusedError
-from crossdock.mapping.repairs_and_filters import Filter, Repair
+from crossdock.mapping.stream_declaration import Filter, Repair
 from crossdock.printable import BLANKS, is_storable
-from crossdock.values.half_characters import loads_marking_half_characters
-from crossdock.values.json_paths import at_path, column_text
+from crossdock.values.json_paths import at_path, column_text, loads_marking_half_characters
 from crossdock.values.raw_rows_and_records import JSON, RawBatch
 from crossdock.values.record_keys import MAX_KEY_BYTES, key_text
 

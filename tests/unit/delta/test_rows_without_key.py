@@ -10,9 +10,9 @@ from tests.unit.delta.things import Rows, Things, batch, records, scanned
 from crossdock.delta import row_preparation
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.errors import RefusedError
-from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.mapping.stream_declaration import Filter
 from crossdock.values.raw_rows_and_records import REFUSED
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 
 
 def test_a_row_without_key_is_a_dead_letter(tmp_path: Path) -> None:

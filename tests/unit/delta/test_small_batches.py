@@ -18,9 +18,9 @@ from crossdock.delta import latest_records, source_units_and_small_batches
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import KEY_HASH, prepare
 from crossdock.errors import RefusedError
-from crossdock.mapping.repairs_and_filters import Repair
+from crossdock.mapping.stream_declaration import Repair
 from crossdock.values.raw_rows_and_records import RawBatch
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 
 cells = st.tuples(st.sampled_from(["", "1", "2", "3", " 4"]), st.sampled_from(["a", "b", "-c"]))
 files = st.lists(st.tuples(st.lists(cells, min_size=1, max_size=5), st.integers(1, 5), st.booleans()), max_size=8)

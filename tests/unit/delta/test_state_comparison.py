@@ -22,7 +22,7 @@ from crossdock.delta.state_comparison import KeyOrder
 from crossdock.state import Binding, DeadLetter, DeadLetterFacts, RecordIdentity, Scope, State, WaitingRecord
 from crossdock.state.sidecar_files.key_index_files import KNOWN_FP
 from crossdock.values.raw_rows_and_records import LINE, RawBatch
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 SCOPE = Scope("platform", "product", "w")

@@ -13,7 +13,7 @@ from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import FP, KEY_HASH
 from crossdock.state.sidecar_files.key_index_files import KNOWN_FP
 from crossdock.values.raw_rows_and_records import LINE, RawBatch, Record
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 
 Rows = Sequence[Mapping[str, str | None]]
 

@@ -19,8 +19,8 @@ from crossdock.services.fleet.worker import (
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
 from crossdock.state import DueRun, ScheduledRun, SkippedRun
 from crossdock.state.fleet_leadership_and_jobs import JobFacts
-from crossdock.values.run_messages import RunMessage
-from crossdock.values.tally import OpenCounts
+from crossdock.values.run_progress_and_messages import RunMessage
+from crossdock.values.run_states_and_tally import OpenCounts
 
 DUE, DAY = datetime(2026, 11, 24, 2, 30, tzinfo=UTC), date(2026, 11, 23)
 

@@ -18,7 +18,7 @@ from crossdock.errors import RefusedError
 from crossdock.reading.formats import json_files
 from crossdock.reading.formats.file_formats import get_reader_of_layout, may_be_truncated, read_rows, read_rows_at_lines
 from crossdock.values import exact_json
-from crossdock.values.half_characters import pointer_of_half_character
+from crossdock.values.json_paths import pointer_of_half_character
 from crossdock.values.raw_rows_and_records import JSON, LINE
 
 TWO = (

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from crossdock.config.declarative_streams import StreamConfig
+from crossdock.config.stream_configuration import StreamConfig
 from crossdock.errors import RecordError
 from crossdock.mapping import convert, declarative
 from crossdock.mapping.declarative import Form, RecordMap
-from crossdock.mapping.repairs_and_filters import Filter, Repair, name_of_first_matching_filter
-from crossdock.mapping.row_order_columns import OrderBy
+from crossdock.mapping.row_order_and_cursors import OrderBy
+from crossdock.mapping.stream_declaration import Filter, Repair, name_of_first_matching_filter
 from crossdock.resources import Reference
 from crossdock.values.raw_rows_and_records import RawBatch, Record, with_path_columns
 from crossdock.values.record_keys import key_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crossdock.errors import RecordError
-from crossdock.mapping.external_id_in_several_members import NameMembers
+from crossdock.mapping.external_ids import NameMembers
 from crossdock.values.json_paths import MISSING
 
 SOURCE = NameMembers({"source": "{namespace}", "number": "{key}"}, "{namespace}:{key}")

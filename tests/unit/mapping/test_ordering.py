@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from crossdock.errors import RecordError
-from crossdock.mapping.row_order_columns import OrderBy, position_prefix_from_order_hash
+from crossdock.mapping.row_order_and_cursors import OrderBy, position_prefix_from_order_hash
 
 OFFSETS = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 TIMES = st.datetimes(datetime.fromisoformat("0002-01-01"), datetime.fromisoformat("9998-12-31"), timezones=OFFSETS)

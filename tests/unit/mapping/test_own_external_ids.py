@@ -13,16 +13,16 @@ from tests.unit.delta.things import Things
 
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import KEY, KEY_HASH, compute_keys
-from crossdock.mapping.own_external_ids import (
+from crossdock.mapping.external_ids import (
     NOT_OURS,
     key_texts_without_foreign_records,
     keys_or_their_external_ids,
 )
-from crossdock.mapping.repairs_and_filters import Repair
+from crossdock.mapping.stream_declaration import Repair
 from crossdock.sources import Ours
 from crossdock.values.raw_rows_and_records import LINE, RawBatch
 from crossdock.values.record_keys import key_text
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 
 SHOP = Ours(member="reference", namespace="shop")
 PARTS = st.lists(st.text(min_size=1, max_size=9), min_size=1, max_size=3)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.mapping.repairs_and_filters import MAX_DEPTH, Filter, Repair, name_of_first_matching_filter
+from crossdock.mapping.stream_declaration import MAX_DEPTH, Filter, Repair, name_of_first_matching_filter
 
 TEXT = st.text(st.sampled_from("aAä .\0\n€"), max_size=3)
 CELL = st.none() | TEXT

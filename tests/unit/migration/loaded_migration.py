@@ -24,7 +24,7 @@ from crossdock.pacing.token_bucket import Forecast
 from crossdock.runs.plan_result import PlanResult
 from crossdock.state import Migration, RunResult, Scope, State, Transaction
 from crossdock.state.tables.inputs_of_streams import FileFacts
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 
 NAME = "acme"
 SOURCES = {"wms.customers": "c0" * 32, "wms.products": "d0" * 32}

@@ -10,7 +10,7 @@ from tests.unit.state.samples import AT
 from crossdock.config.project.migration_config import Gate
 from crossdock.migration.wave_status import gate_verdict
 from crossdock.state import WaveApproval
-from crossdock.values.tally import OpenCounts
+from crossdock.values.run_states_and_tally import OpenCounts
 
 
 @pytest.mark.parametrize(

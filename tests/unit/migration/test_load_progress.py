@@ -8,7 +8,7 @@ from crossdock.config.project.migration_config import Gate, MigrationConfig
 from crossdock.migration.load_progress import SHOWN_EVERY_S, DeliveryRate, LoadProgress, WaveCounts, WaveProgress
 from crossdock.migration.waves import NumberedWave
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 CONFIG = MigrationConfig.model_validate({"waves": {"lots": {"streams": ["wms.lots"]}}})
 LOTS = NumberedWave("lots", 3, 7, frozenset({"wms.lots"}), Gate())

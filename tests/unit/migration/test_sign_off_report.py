@@ -9,7 +9,7 @@ from tests.unit.state.samples import intent
 from crossdock.migration.sign_off_report import PLACES
 from crossdock.state import WaveApproval
 from crossdock.values import exact_json
-from crossdock.values.tally import OpenCounts
+from crossdock.values.run_states_and_tally import OpenCounts
 
 
 def test_a_report_tells_what_was_moved(ready: LoadedMigration) -> None:

@@ -25,8 +25,8 @@ from crossdock.services.notifications.run_events_and_messages import (
     notification_kinds_of_event,
 )
 from crossdock.values import exact_json
-from crossdock.values.run_messages import RunMessage
-from crossdock.values.tally import OpenCounts
+from crossdock.values.run_progress_and_messages import RunMessage
+from crossdock.values.run_states_and_tally import OpenCounts
 
 AT = datetime(2026, 3, 15, 2, tzinfo=UTC)
 

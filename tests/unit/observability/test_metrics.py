@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from crossdock.services.notifications.run_events_and_messages import Status
 from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.tally import OpenCounts
+from crossdock.values.run_states_and_tally import OpenCounts
 
 AT = datetime(2026, 3, 15, 2, tzinfo=UTC)
 NOW = AT.timestamp()

@@ -13,7 +13,7 @@ from tests.unit.platform_source.test_settings import loaded
 from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.connector import Context
 from crossdock.errors import RefusedError, UnavailableError
-from crossdock.mapping.incremental_cursors import Checkpoint
+from crossdock.mapping.row_order_and_cursors import Checkpoint
 from crossdock.runs.platform_source import CONNECTOR
 from crossdock.runs.platform_source.settings import PlatformSourceSettings
 from crossdock.testing import context

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from crossdock.config.project.config_model import Retention
+from crossdock.config.project.project import Retention
 
 ADAPTER: TypeAdapter[str] = TypeAdapter(Retention)
 

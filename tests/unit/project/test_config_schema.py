@@ -7,8 +7,8 @@ from typing import Any, Literal
 import jsonschema_rs
 import pytest
 
-from crossdock.config.declarative_streams import StreamConfig
 from crossdock.config.project.config_schema import DIALECT, config_schema
+from crossdock.config.stream_configuration import StreamConfig
 from crossdock.connector import Settings
 
 PLATFORM = {"base_url": "https://h", "tenant": "acme", "auth": {"kind": "api_key", "token": "env:KEY"}}

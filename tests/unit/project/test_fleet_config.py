@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from crossdock.config.project.config_model import FleetConfig
+from crossdock.config.project.project import FleetConfig
 
 
 def test_its_defaults() -> None:

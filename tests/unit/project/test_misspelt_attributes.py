@@ -10,9 +10,9 @@ import pytest
 from tests.unit.testing.target_connector import OrderTarget
 
 from crossdock import Context, Filter, RawBatch, Record, Stream
-from crossdock.config.project.stream_class_checks import check_and_complete_declaration
+from crossdock.config.stream_configuration import check_and_complete_declaration
 from crossdock.errors import ConfigError
-from crossdock.values.misspelt_attributes import misspelt_attribute_class_and_message
+from crossdock.values.author_code_errors import misspelt_attribute_class_and_message
 from crossdock.webhooks import Webhooks
 from crossdock.writing.targets.target_code_guard import defect_of_target_class
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from crossdock import Context, Filter, OrderBy, RawBatch, Record, Repair, Stream
-from crossdock.config.project.stream_class_checks import check_and_complete_declaration, refuse_reserved_column_names
+from crossdock.config.stream_configuration import check_and_complete_declaration, refuse_reserved_column_names
 from crossdock.errors import ConfigError
-from crossdock.mapping.incremental_cursors import Cursor
+from crossdock.mapping.row_order_and_cursors import Cursor
 from crossdock.mapping.stream_declaration import AdoptBy
 
 

@@ -19,7 +19,7 @@ from crossdock.config import connector_registry
 from crossdock.config.project.config_schema import config_schema
 from crossdock.config.project.effective_config import effective_config
 from crossdock.config.project.project import load
-from crossdock.config.project.stream_overrides import StreamOverrides, settings_model_with_streams_key
+from crossdock.config.stream_configuration import StreamOverrides, settings_model_with_streams_key
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_declaration import AdoptBy, Mode
 from crossdock.resources import ResourceModel, ResourceName

@@ -13,8 +13,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from crossdock.config import connector_registry
-from crossdock.config.project.config_model import ConfigFile
-from crossdock.config.project.stream_overrides import StreamOverrides, settings_model_with_streams_key
+from crossdock.config.project.project import ConfigFile
+from crossdock.config.stream_configuration import StreamOverrides, settings_model_with_streams_key
 from crossdock.errors import FindingsError
 from crossdock.values import yaml_reader
 from crossdock.values.config_base_types import ConfigModel

@@ -11,7 +11,7 @@ from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.config.project.records_named_by_webhooks import checked_webhook_hints
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConnectorError, RecordError
-from crossdock.mapping.own_external_ids import Ours
+from crossdock.mapping.external_ids import Ours
 from crossdock.values.raw_rows_and_records import RawBatch, Record
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme
 

@@ -9,7 +9,7 @@ from tests.unit.state.samples import AT, intent
 
 from crossdock.runs.undo.undo_plan import UndoneRuns, _forgotten_record_count
 from crossdock.state import RunResult, State
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 
 STREAM = "wms.products"
 

@@ -14,7 +14,7 @@ from crossdock.runs import job_run_calendar as job_calendar_module
 from crossdock.runs.job_run_calendar import CalendarDay, LateFile, job_calendar
 from crossdock.state import DueRun, FileFacts, RunResult, State, Transaction
 from crossdock.state.tables.scheduled_runs import SkippedRun, Status
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_progress_and_messages import RunMessage
 
 FIRST = date(2026, 11, 2)
 NIGHTLY = JobConfig.model_validate({"schedule": {"cron": "15 2 * * *", "time_zone": "UTC"}})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from crossdock.errors import ConfigError, CrossdockError, InternalError, RefusedError, StoppedError, UnavailableError
 from crossdock.runs.run_report import Report
-from crossdock.values.tally import NOTHING_OPEN, OpenCounts
+from crossdock.values.run_states_and_tally import NOTHING_OPEN, OpenCounts
 
 
 def report(*errors: CrossdockError, read: int = 0, left: OpenCounts = NOTHING_OPEN, **terms: int) -> Report:

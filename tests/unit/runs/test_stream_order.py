@@ -19,7 +19,7 @@ from crossdock.runs.run_delivery_to_targets import StreamOrder
 from crossdock.state import Scope
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import POLL
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 ORDER = list(RESOURCES)
 

@@ -9,7 +9,7 @@ from crossdock.pacing.token_bucket import Forecast
 from crossdock.runs import tables_and_sentences_of_run
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.run_report import Report
-from crossdock.values.tally import OpenCounts, Tally
+from crossdock.values.run_states_and_tally import OpenCounts, Tally
 
 
 def test_terms_that_are_zero_are_left_out() -> None:

@@ -14,7 +14,7 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.timings import MOST_STEPS, OTHERS, SLOTS, Timings
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
-from crossdock.values.progress import SilentProgress, Unit
+from crossdock.values.run_progress_and_messages import SilentProgress, Unit
 
 
 def s(seconds: float) -> timedelta:

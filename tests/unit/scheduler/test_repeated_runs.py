@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crossdock.services.scheduler.run_events_and_pending_notices import REMIND_AFTER, PreviousRun, previous_run
 from crossdock.state import DueRun, RunResult, State
 from crossdock.state.tables.scheduled_runs import Status
-from crossdock.values.tally import NOTHING_OPEN, OpenCounts, Tally
+from crossdock.values.run_states_and_tally import NOTHING_OPEN, OpenCounts, Tally
 
 AT = datetime(2026, 3, 1, 2, 30, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -16,7 +16,7 @@ from crossdock.services.inbox.webhook_record_delivery import ConnectionAndTarget
 from crossdock.services.scheduler import stderr_log
 from crossdock.services.scheduler.run_events_and_pending_notices import could_not_start_event
 from crossdock.services.scheduler.stderr_log import LogFormat, RunLog
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_progress_and_messages import RunMessage
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 FORGED = "a\x1b[2J\u202e\ncrossdock: nightly for 2026-01-01: done after 1 s"

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.scheduling.wallclock import schedule, utc
 
-from crossdock.config.schedules.blackouts import first_instant_outside, windows_between
-from crossdock.config.schedules.due_times import Due, due_between
+from crossdock.config.schedules.due_times import Due, due_between, first_instant_outside, windows_between
 
 FREEZE = {"from": "2026-12-24T12:00:00+01:00", "to": "2026-12-27T12:00:00+01:00"}
 

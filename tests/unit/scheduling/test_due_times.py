@@ -13,9 +13,8 @@ from tests.examples import examples
 from tests.unit.scheduling import wallclock
 from tests.unit.scheduling.wallclock import ODD_SPANS, ONE_DAY, Span, schedule, utc
 
-from crossdock.config.schedules.calendar_days import WEEKDAYS
 from crossdock.config.schedules.due_times import Due, due_between, first_due_per_business_date
-from crossdock.config.schedules.job_and_schedule_config import Schedule
+from crossdock.config.schedules.job_and_schedule_config import WEEKDAYS, Schedule
 
 ZONES = [
     "America/New_York", "Europe/Berlin", "Asia/Beirut", "Africa/Cairo", "America/Santiago", "America/Havana",

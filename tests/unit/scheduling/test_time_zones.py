@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.scheduling.wallclock import utc
 
-from crossdock.values.time_zones import (
+from crossdock.values.time_formats_and_zones import (
     check_zone_name,
     clock_change_instants_and_shifts,
     first_instant_showing,

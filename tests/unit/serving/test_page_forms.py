@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.values.serving import csrf_protected_forms
-from crossdock.values.serving.csrf_protected_forms import FormError, FormTokens
+from crossdock.values.serving import cross_site_protection
+from crossdock.values.serving.cross_site_protection import FormError, FormTokens
 
 
 def refusal(tokens: FormTokens, session: str, token: str) -> int:
@@ -50,7 +50,7 @@ def test_a_changed_token_is_refused(at: int, to: str) -> None:
 
 def test_the_memory_of_used_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A token that is no longer remembered as used is refused as too old; newer ones are accepted in any order."""
-    monkeypatch.setattr(csrf_protected_forms, "_REMEMBERED", 10)
+    monkeypatch.setattr(cross_site_protection, "_REMEMBERED", 10)
     tokens = FormTokens()
     issued = [tokens.issue("a") for _ in range(40)]
     for token in issued[:30]:
@@ -62,7 +62,7 @@ def test_the_memory_of_used_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -
 
 def test_nobody_uses_up_the_tokens_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many forms other sessions send, also of people who have not signed in."""
-    monkeypatch.setattr(csrf_protected_forms, "_SESSIONS", 10)
+    monkeypatch.setattr(cross_site_protection, "_SESSIONS", 10)
     tokens = FormTokens()
     mine = tokens.issue("a")
     for number in range(500):

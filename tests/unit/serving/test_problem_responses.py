@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from crossdock.values.serving.problem_responses import problem_response
+from crossdock.values.serving.http_server import problem_response
 
 
 def test_a_problem_document() -> None:

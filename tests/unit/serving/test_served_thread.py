@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from crossdock.errors import ConfigError
-from crossdock.values.serving import served_thread
+from crossdock.values.serving import http_server
 
 
 def test_answers_are_sent_at_once() -> None:
@@ -14,5 +14,5 @@ def test_answers_are_sent_at_once() -> None:
     def refused(error: OSError) -> ConfigError:
         raise AssertionError(error)
 
-    with served_thread._open_listener("127.0.0.1", 0, refused) as listener:
+    with http_server._open_listener("127.0.0.1", 0, refused) as listener:
         assert listener.proto == socket.IPPROTO_TCP

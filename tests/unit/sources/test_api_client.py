@@ -20,7 +20,7 @@ from crossdock.sources import Api, ApiClient, ClientCredentialsAuth, CursorInBod
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.values.config_base_types import SecretRef
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 BASE = "https://shop.example/api"
 

@@ -16,7 +16,7 @@ from crossdock.reading.sources.run_context import JobRun, SourceContext, Waiting
 from crossdock.runs.imported_file_log import NoIntake
 from crossdock.state import FileFacts
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 BERLIN = ZoneInfo("Europe/Berlin")
 HERE = Path()

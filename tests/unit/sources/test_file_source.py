@@ -12,7 +12,7 @@ from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.imported_file_log import NoIntake
 from crossdock.sources import DelimitedFormat, FileSource, FolderStore, Manifest, StreamId
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 DATED = "2026/*/INV*.txt"
 

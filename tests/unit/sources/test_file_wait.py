@@ -21,8 +21,7 @@ from crossdock.reading.transport.file_store import RemoteFile, Sink, matching_fi
 from crossdock.sources import DelimitedFormat, FileSource, StreamId, Wait
 from crossdock.state import FileDescription, FileFacts, PackedDigests
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import SilentProgress
-from crossdock.values.run_messages import RunMessages, warning_and_note_texts_by_stream
+from crossdock.values.run_progress_and_messages import RunMessages, SilentProgress, warning_and_note_texts_by_stream
 
 DUE = datetime(2026, 1, 2, 2, tzinfo=UTC)
 LOTS, BINS = StreamId("wms.lots", "1"), StreamId("wms.bins", "1")

@@ -19,7 +19,7 @@ from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.imported_file_log import NoIntake
 from crossdock.sources import Api, ApiAnswer, ApiClient, OverlappingPages
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 BASE = "https://shop.example/api"
 

@@ -33,7 +33,7 @@ from crossdock.sources import (
 )
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 Handler = Callable[[httpx.Request], httpx.Response]
 BASE = "https://shop.example/api"

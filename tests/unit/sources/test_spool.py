@@ -23,7 +23,7 @@ from crossdock.sources import DelimitedFormat, FileSource, StreamId
 from crossdock.state import FileFacts
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.author_code_errors import AuthorCodeError
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 KNOWN = b"SKU\nP1\n"
 LOTS = StreamId("wms.lots", "1")

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.mapping.stream_declaration import Filter
 from crossdock.reading.transport import error_answer_parsing
 from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, Answer, NotSentError
 from crossdock.reading.transport.httpcore_client import HttpClient

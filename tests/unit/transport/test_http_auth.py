@@ -27,7 +27,7 @@ from crossdock.sources import (
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import Secret
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 
 TOKEN_URL = "https://login.example/token"
 

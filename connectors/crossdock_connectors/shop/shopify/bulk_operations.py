@@ -16,7 +16,7 @@ from msgspec import Struct
 from crossdock import RefusedError
 from crossdock.errors import RemoteError
 from crossdock.sources import UnavailableError
-from crossdock.values.half_characters import loads_marking_half_characters
+from crossdock.values.json_paths import loads_marking_half_characters
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.queries import ShopList
 from crossdock_connectors.shop.shopify.requests_and_complete_lists import (

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from crossdock import RawBatch
-from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
+from crossdock.mapping.row_order_and_cursors import format_iso_instant_cursor
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.lists_read_once import OVERLAP, Pages, StoredList, read_list_once_per_run
 from crossdock_connectors.shop.shopify import bulk_operations, queries

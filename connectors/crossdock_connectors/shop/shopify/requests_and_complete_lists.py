@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from crossdock import Context
-from crossdock.mapping.incremental_cursors import OVERLAP_S
+from crossdock.mapping.row_order_and_cursors import OVERLAP_S
 from crossdock.sources import ApiAnswer, GraphQLConnection, GraphQLError, UnavailableError
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.shop.shopify import queries

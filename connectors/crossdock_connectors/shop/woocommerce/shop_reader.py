@@ -18,7 +18,7 @@ from crossdock import (
     Record,
     WarehouseBinDraft,
 )
-from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
+from crossdock.mapping.row_order_and_cursors import format_iso_instant_cursor
 from crossdock.values.json_paths import at_path
 from crossdock_connectors.json_record_members import with_added_members
 from crossdock_connectors.shop.lists_read_once import Pages, yield_checkpoint_if_cursor_given

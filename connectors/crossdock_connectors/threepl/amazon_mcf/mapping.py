@@ -11,7 +11,7 @@ from typing import Any
 
 from crossdock import InventoryLotDraft, ProductDraft, Record, RecordError, Reference, WarehouseBinDraft
 from crossdock.resources import Tracking
-from crossdock.values.fixed_decimal_contexts import exact_sum
+from crossdock.values.field_types import exact_sum
 from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.json_record_members import objects_in_list
 from crossdock_connectors.threepl.amazon_mcf.repeated_skus import OTHERS

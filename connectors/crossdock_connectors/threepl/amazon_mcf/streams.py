@@ -24,7 +24,7 @@ from crossdock import (
     WarehouseBinDraft,
 )
 from crossdock.errors import CrossdockError
-from crossdock.mapping.incremental_cursors import OVERLAP_S, format_iso_instant_cursor
+from crossdock.mapping.row_order_and_cursors import OVERLAP_S, format_iso_instant_cursor
 from crossdock.mapping.stream_declaration import Mode
 from crossdock.sources import Checkpoint, CursorInBody, NotFoundError
 from crossdock.values import exact_json

@@ -18,7 +18,7 @@ from crossdock import (
     WarehouseBinDraft,
 )
 from crossdock.resources import LotMovementDraft, Tracking
-from crossdock.values.fixed_decimal_contexts import exact_sum
+from crossdock.values.field_types import exact_sum
 from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.json_record_members import objects_in_list
 from crossdock_connectors.threepl.record_values import (

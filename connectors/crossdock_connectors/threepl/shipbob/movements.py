@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from crossdock import InventoryLotDraft, RawBatch, Record, RecordError
-from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
+from crossdock.mapping.row_order_and_cursors import format_iso_instant_cursor
 from crossdock.resources import LotMovementDraft
 from crossdock.sources import Checkpoint
 from crossdock.values.json_access import JsonElement

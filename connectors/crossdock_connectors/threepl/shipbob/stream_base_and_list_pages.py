@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from crossdock import Context, Filter, RefusedError, Stream
-from crossdock.mapping.incremental_cursors import OVERLAP_S, format_iso_instant_cursor
+from crossdock.mapping.row_order_and_cursors import OVERLAP_S, format_iso_instant_cursor
 from crossdock.sources import NextUrl, PageNumber
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path, column_text

@@ -23,7 +23,7 @@ from crossdock import (
     WarehouseBinDraft,
 )
 from crossdock.errors import CrossdockError
-from crossdock.mapping.incremental_cursors import format_iso_instant_cursor
+from crossdock.mapping.row_order_and_cursors import format_iso_instant_cursor
 from crossdock.sources import Checkpoint
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import at_path

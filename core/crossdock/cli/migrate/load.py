@@ -20,13 +20,13 @@ from crossdock.cli.shared_options_messages_and_signals import (
     stop_event_set_by_signals,
 )
 from crossdock.cli.terminal_output import WarningsOnly
-from crossdock.values.run_messages import error_documents
+from crossdock.values.run_progress_and_messages import error_documents
 from crossdock.values.texts_of_numbers_and_times import duration_text
 
 if TYPE_CHECKING:
     from crossdock.migration.load_progress import WaveProgress
     from crossdock.migration.wave_loading import LoadResult
-    from crossdock.values.progress import Unit
+    from crossdock.values.run_progress_and_messages import Unit
 
 
 def progress_sentence(progress: WaveProgress) -> str:

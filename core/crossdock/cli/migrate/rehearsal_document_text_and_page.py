@@ -14,9 +14,8 @@ from crossdock.cli import terminal_output
 from crossdock.console import page_rendering
 from crossdock.console.page_tables import Cell, Drawing, Rectangle, table, tally_tables
 from crossdock.runs import tables_and_sentences_of_run
-from crossdock.values.run_messages import RunMessage, error_documents
-from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
-from crossdock.values.times_as_json_text import time_text
+from crossdock.values.run_progress_and_messages import RunMessage, error_documents
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text, time_text
 
 if TYPE_CHECKING:
     from crossdock.migration import column_profile

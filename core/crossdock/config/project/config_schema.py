@@ -9,9 +9,8 @@ from typing import Any
 from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue, models_json_schema
 from pydantic_core import core_schema
 
-from crossdock.config.declarative_streams import StreamConfig
-from crossdock.config.project.config_model import ConfigFile
-from crossdock.config.project.stream_overrides import settings_model_with_streams_key
+from crossdock.config.project.project import ConfigFile
+from crossdock.config.stream_configuration import StreamConfig, settings_model_with_streams_key
 from crossdock.connector import Settings
 from crossdock.mapping.resource_types import WRITTEN, ResourceType
 from crossdock.values.config_base_types import IGNORED, ConfigModel

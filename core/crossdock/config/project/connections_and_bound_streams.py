@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, structs
 
 from crossdock.config import connector_registry
-from crossdock.config.declarative_streams import DeclaredStream
 from crossdock.config.http_api_connector_settings import HttpSettings
-from crossdock.config.project.stream_class_checks import check_and_complete_declaration, refuse_reserved_column_names
-from crossdock.config.project.stream_overrides import (
+from crossdock.config.stream_configuration import (
+    DeclaredStream,
+    check_and_complete_declaration,
+    refuse_reserved_column_names,
     settings_and_streams_with_overrides,
     settings_model_with_streams_key,
 )
@@ -37,11 +38,11 @@ from crossdock.values.author_code_errors import (
     class_name_with_place,
     convert_author_errors,
     described_value_type,
+    misspelt_attribute_class_and_message,
     place_of_code,
 )
 from crossdock.values.clock import Clock
 from crossdock.values.config_file import Document
-from crossdock.values.misspelt_attributes import misspelt_attribute_class_and_message
 from crossdock.values.record_keys import key_text, trimmed_key
 from crossdock.writing.targets.target import ConnectorTarget, Target, TargetResource
 from crossdock.writing.targets.target_code_guard import defect_of_target_class, wrap_target_in_guard

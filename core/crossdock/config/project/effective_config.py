@@ -11,13 +11,12 @@ from typing import Any
 from msgspec import Struct
 from pydantic import BaseModel
 
-from crossdock.config.declarative_streams import StreamConfig
 from crossdock.config.project.project import Project, load
-from crossdock.config.project.stream_overrides import StreamOverrides
+from crossdock.config.stream_configuration import StreamConfig, StreamOverrides
 from crossdock.mapping.declarative import Const, Each, Nested, Template, When
 from crossdock.mapping.from_column import FromColumn
 from crossdock.mapping.python_function import PythonFunction
-from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.mapping.stream_declaration import Filter
 from crossdock.state import StateUrl
 from crossdock.state.db.database_opening_and_errors import url_without_password
 from crossdock.values import config_file, exact_json

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.mapping.stream_declaration import Percent
 from crossdock.values.config_base_types import ConfigModel, Name, TimeOfDay
-from crossdock.values.time_zones import check_zone_name, local_time
+from crossdock.values.time_formats_and_zones import check_zone_name, local_time
 
 
 class Gate(ConfigModel):

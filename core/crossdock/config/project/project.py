@@ -10,12 +10,12 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, Self, cast
 
 from msgspec import Struct, field, structs
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from crossdock.config.notify_config import NotifyConfig
-from crossdock.config.project.config_model import ConfigFile, ListenConfig
 from crossdock.config.project.connections_and_bound_streams import (
     BoundStream,
     Connection,
@@ -24,7 +24,8 @@ from crossdock.config.project.connections_and_bound_streams import (
     members_contributed_by_scope,
 )
 from crossdock.config.project.migration_config import MigrationConfig
-from crossdock.config.schedules.job_and_schedule_config import JobConfig
+from crossdock.config.schedules.job_and_schedule_config import JobConfig, jobs_in_order
+from crossdock.config.state_location import DEFAULT_STATE
 from crossdock.connector import Stream
 from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES, Action, personal_members
@@ -48,16 +49,88 @@ from crossdock.state import (
 )
 from crossdock.state.db.schema import VERSION
 from crossdock.state.sidecar_files.folder_owner_and_fence import claim_folder_or_raise
-from crossdock.state.upkeep.retention import PurgeTimes
+from crossdock.state.upkeep.retention import MAX_AGE, PurgeTimes
 from crossdock.values import config_file
+from crossdock.values.acting_person_and_process import own_process_name
 from crossdock.values.clock import Clock, SystemClock
-from crossdock.values.config_base_types import parse_duration
+from crossdock.values.config_base_types import BaseUrl, ConfigModel, ConfigPath, Name, is_duration, parse_duration
 from crossdock.values.config_file import ConfigSource, Document, Signature
-from crossdock.values.process_names import own_process_name
+from crossdock.values.json_paths import texts_within
 from crossdock.values.yaml_reader import Place
 from crossdock.writing.delivery.operations_and_intents import PersonalDataMasks
 from crossdock.writing.targets.platform_target import PlatformTarget
 from crossdock.writing.targets.target import Target
+
+KEPT = "90d"
+_LEAST_KEPT = timedelta(days=7)
+_RETENTION_SCHEMA = {"anyOf": [{"type": "string", "pattern": "^([1-9][0-9]{0,4})d$"}, {"enum": ["off", False]}]}
+
+
+def _check_retention(value: Any) -> str:
+    if value is False or value == "off":  # YAML 1.1 reads off as false
+        return "off"
+    if not is_duration(value, "d") or not _LEAST_KEPT <= parse_duration(value) <= MAX_AGE:
+        raise ValueError(f"must be a number of days from 7d to {MAX_AGE.days}d, or off; not {str(value)!r}")
+    return str(value)
+
+
+Retention = Annotated[str, BeforeValidator(_check_retention), WithJsonSchema(_RETENTION_SCHEMA)]
+
+
+class ListenConfig(ConfigModel):
+    """How webhooks reach ``crossdock listen``."""
+
+    public_url: BaseUrl
+    """The public address of the receiver, such as ``https://hooks.example.com``, without ``/webhooks/CONNECTION``; for
+    ``crossdock listen register`` and ``remove``."""
+
+
+class ConfigFile(ConfigModel):
+    """All sections of a config file."""
+
+    platform: Profile
+    """The platform: its address, the credential, and what is assumed about it."""
+    state: str = DEFAULT_STATE
+    """``sqlite:///FILE``, relative to this file, or ``postgresql://user@host/database``."""
+    spool: ConfigPath | None = None
+    """Folder for copies of the files in progress. Default: next to a SQLite state; with PostgreSQL next to the config
+    file, or in ``fleet.folder``, named after the database, such as ``acme.spool``."""
+    connections: Annotated[Mapping[Name, Mapping[str, Any]], Field(min_length=1)]
+    """The connections by name."""
+    retention: Retention = KEPT
+    """How long the state keeps what nothing depends on any more, 7d to 36525d: settled operations, the data of dead
+    letters, and facts about runs, scheduled runs, files and snapshots. ``crossdock schedule`` deletes it; ``off`` keeps
+    everything."""
+    jobs: Mapping[Name, JobConfig] = {}
+    """What ``crossdock schedule`` runs, and when."""
+    listen: ListenConfig | None = None
+    """Where vendors send webhooks, for ``crossdock listen register``."""
+    migration: MigrationConfig | None = None
+    """The one-off move of a legacy system, for ``crossdock migrate``."""
+    notify: NotifyConfig | None = None
+    """Who is notified of the runs of ``crossdock schedule``."""
+    fleet: FleetConfig | None = None
+    """What many tenants have in common, for ``crossdock schedule --fleet``; in the base file."""
+
+    @model_validator(mode="after")
+    def _check_job_order(self) -> Self:
+        jobs_in_order(self.jobs)
+        return self
+
+
+class FleetConfig(ConfigModel):
+    """How ``crossdock schedule --fleet`` runs the jobs of many tenants."""
+
+    database: str = "sqlite:///fleet.db"
+    """Database of the fleet, in which its schedulers agree who leads: ``sqlite:///FILE``, relative to this file, or
+    ``postgresql://user@host/database``. It is created if it is missing; no state of a tenant may be in it."""
+    at_once: Annotated[int, Field(ge=1, le=1000)] = 4
+    """The most runs at the same time, of all tenants."""
+    per_host: Annotated[int, Field(ge=1, le=1000)] = 2
+    """The most runs at the same time that read from one host, such as an SFTP server."""
+    folder: ConfigPath | None = None
+    """Folder for the working files of all tenants on the machine of a run. Default: the folder of this file."""
+
 
 WAIT_FOR_RUN = "CROSSDOCK_WAIT_FOR_RUN_S"
 
@@ -259,7 +332,6 @@ class Project(Struct, frozen=True):
         )
 
     def _known_namespaces(self) -> frozenset[str]:
-        from crossdock.config.project.known_namespaces import known_namespaces  # noqa: PLC0415  it takes a project
 
         known = known_namespaces(self)
         return known.written | known.named
@@ -491,3 +563,29 @@ def _folder_beside_state(url: StateUrl, folder: Path, kind: str) -> Path:
 
 def _folder_beside_spool(spool: Path, kind: str) -> Path:
     return spool.with_name(f"{spool.name.removesuffix('.spool')}.{kind}")
+
+
+class KnownNamespaces(Struct, frozen=True):
+    """*written* are those in which streams write or refer by default, and *named* are all texts of connections.
+
+    Settings of connectors may name a namespace of records that another program has delivered, under any key.
+    """
+
+    written: frozenset[str]
+    named: frozenset[str] = frozenset()
+
+    def __contains__(self, namespace: str) -> bool:
+        return namespace in self.written or namespace in self.named
+
+
+def known_namespaces(project: Project) -> KnownNamespaces:
+    """Return the namespaces of *project*, also of streams that are switched off: they keep what they have delivered."""
+    written = {
+        namespace
+        for connection in project.connections
+        for stream in connection.streams
+        for namespace in (connection.namespace, stream.namespace or connection.namespace)
+    }
+    sections = project.config_sections.connections if project.config_sections is not None else {}
+    settings = (connection.settings.model_dump(warnings=False) for connection in project.connections)
+    return KnownNamespaces(frozenset(written), frozenset(texts_within([sections, *settings])))

@@ -6,7 +6,7 @@ from typing import Any
 
 from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.errors import ConnectorError, RecordError
-from crossdock.mapping.own_external_ids import Ours
+from crossdock.mapping.external_ids import Ours
 from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors, storable_copy_of_error
 from crossdock.values.record_keys import key_parts_of
 from crossdock.webhooks import Hint, Webhook, Webhooks

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from calendar import monthrange
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from difflib import get_close_matches
 from functools import cached_property
@@ -13,14 +14,6 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from crossdock.config.schedules.calendar_days import (
-    DAY_NAMES,
-    ONE_DAY,
-    WEEKDAYS,
-    all_days_of_month,
-    is_one_of_named_days,
-    is_working_day,
-)
 from crossdock.values.config_base_types import (
     A_TIME,
     TIME_SCHEMA,
@@ -33,8 +26,50 @@ from crossdock.values.config_base_types import (
     parse_duration,
 )
 from crossdock.values.config_file import unknown_key_message
-from crossdock.values.time_zones import check_zone_name, first_instant_showing, local_time
-from crossdock.values.usable_years import USABLE_YEARS, USABLE_YEARS_TEXT
+from crossdock.values.texts_of_numbers_and_times import USABLE_YEARS, USABLE_YEARS_TEXT
+from crossdock.values.time_formats_and_zones import check_zone_name, first_instant_showing, local_time
+
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+DAY_NAMES = (*WEEKDAYS, "weekdays", "first_working_day", "last_working_day")
+ONE_DAY = timedelta(days=1)
+
+
+def is_working_day(day: date, holidays: Collection[date]) -> bool:
+    return day.weekday() < 5 and day not in holidays
+
+
+def all_days_of_month(day: date) -> Iterator[date]:
+    return (day.replace(day=number) for number in range(1, monthrange(day.year, day.month)[1] + 1))
+
+
+def runs_on(day: date, named: Callable[[date], bool], holidays: Collection[date], *, moves: bool) -> bool:
+    """Return whether a schedule runs on *day*. If it *moves*, a run on a holiday is on the next working day, once."""
+    return day not in holidays and (named(day) or (moves and _is_moved_from_holiday(day, named, holidays)))
+
+
+def is_one_of_named_days(day: date, days: Collection[str | int], holidays: Collection[date]) -> bool:
+    """Return whether *day* is in *days*: names and 1 to 31. The last day of a month also has the numbers it lacks."""
+    if WEEKDAYS[day.weekday()] in days or ("weekdays" in days and day.weekday() < 5) or day.day in days:
+        return True
+    if (day + ONE_DAY).day == 1 and any(isinstance(number, int) and number > day.day for number in days):
+        return True
+    if not is_working_day(day, holidays) or not {"first_working_day", "last_working_day"}.intersection(days):
+        return False
+    working = [other for other in all_days_of_month(day) if is_working_day(other, holidays)]
+    return (day == working[0] and "first_working_day" in days) or (day == working[-1] and "last_working_day" in days)
+
+
+def _is_moved_from_holiday(day: date, named: Callable[[date], bool], holidays: Collection[date]) -> bool:
+    """Return whether *day* is the next working day after a holiday that the schedule names."""
+    if not is_working_day(day, holidays):
+        return False
+    earlier = day - ONE_DAY
+    while not is_working_day(earlier, holidays):
+        if earlier in holidays and named(earlier):
+            return True
+        earlier -= ONE_DAY
+    return False
+
 
 JOBS_EXAMPLE = 'jobs: {nightly: {schedule: {time_zone: Europe/Berlin, at: "02:30"}}}'
 MOST_CAUGHT_UP = 10_000  # runs; more is a mistake in the config

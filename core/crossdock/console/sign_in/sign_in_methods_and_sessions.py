@@ -16,7 +16,7 @@ from crossdock.console.sign_in.openid_provider import OpenIdProvider, SignInRefu
 from crossdock.console.visitors_and_roles import Person
 from crossdock.errors import CrossdockError
 from crossdock.values.clock import Clock
-from crossdock.values.serving.csrf_protected_forms import Session
+from crossdock.values.serving.cross_site_protection import Session
 
 LASTS_S = 12 * 3600.0
 IDLE_S = 3600.0

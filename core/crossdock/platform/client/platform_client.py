@@ -53,7 +53,7 @@ from crossdock.resources import (
 from crossdock.values import exact_json, web_address_checks
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.field_types import is_valid_target_id
-from crossdock.values.times_as_json_text import time_text
+from crossdock.values.texts_of_numbers_and_times import time_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,13 @@ from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzi
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import finding_about_key
-from crossdock.values.half_characters import loads_marking_half_characters
-from crossdock.values.json_paths import MISSING, is_pointer, member_or_missing, unescaped_pointer_part
+from crossdock.values.json_paths import (
+    MISSING,
+    is_pointer,
+    loads_marking_half_characters,
+    member_or_missing,
+    unescaped_pointer_part,
+)
 from crossdock.values.raw_rows_and_records import JSON, LINE
 
 CHUNK_BYTES = _WINDOW_BYTES = 1 << 20

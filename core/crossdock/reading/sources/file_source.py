@@ -44,7 +44,7 @@ from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import NamedFile, UnreadArchiveMembers, WrapperSettings
 from crossdock.state import FileFacts
-from crossdock.values.fixed_decimal_contexts import EXACT
+from crossdock.values.field_types import EXACT
 from crossdock.values.raw_rows_and_records import Again, Empty, Proof, RawBatch, read_arrow_file
 from crossdock.values.safe_local_files import create_private, create_private_folder
 from crossdock.values.texts_of_numbers_and_times import count_with_noun

@@ -26,8 +26,7 @@ from crossdock.reading.transport.http_answer_and_error_types import (
     UnreadableError,
 )
 from crossdock.values.clock import Clock
-from crossdock.values.half_characters import loads_marking_half_characters
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import at_path, loads_marking_half_characters
 
 ATTEMPTS = 5
 LESSENED_AT_MOST = 30  # times that a request is halved, or an author's paginator says that it is

@@ -27,9 +27,13 @@ from crossdock.reading.sources.stream_input_report import InputFacts
 from crossdock.state import FileDescription, FileFacts, PackedDigests
 from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors
 from crossdock.values.clock import Clock
-from crossdock.values.progress import Progress
 from crossdock.values.raw_rows_and_records import RawBatch
-from crossdock.values.run_messages import RunMessages, warning_and_note_texts_by_stream, warning_texts
+from crossdock.values.run_progress_and_messages import (
+    Progress,
+    RunMessages,
+    warning_and_note_texts_by_stream,
+    warning_texts,
+)
 from crossdock.values.safe_local_files import create_private_folder
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from crossdock.reading.transport.oauth_messages import ClientAuth
 from crossdock.reading.transport.token_auth import RENEWED_AT, TokenAuth, client_request
 from crossdock.reading.transport.token_file import StoredTokens, TokenFile
 from crossdock.values.config_base_types import Secret
-from crossdock.values.times_as_json_text import time_text
+from crossdock.values.texts_of_numbers_and_times import time_text
 from crossdock.values.web_address_checks import check_address_without_query, check_https_or_loopback_address
 
 _OTHER_REFUSALS = frozenset({"invalid_client", "unauthorized_client", "unsupported_grant_type"})  # of any token

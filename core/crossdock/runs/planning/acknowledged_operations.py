@@ -16,7 +16,7 @@ from crossdock.errors import RecordError
 from crossdock.state import Intent, State
 from crossdock.values import exact_json
 from crossdock.values.raw_rows_and_records import Record
-from crossdock.values.tally import Term
+from crossdock.values.run_states_and_tally import Term
 from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.answer_outcomes import Outcome
 from crossdock.writing.targets.target import Target

@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
-from crossdock.config.project.known_namespaces import KnownNamespaces
+from crossdock.config.project.project import KnownNamespaces
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.printable import printable

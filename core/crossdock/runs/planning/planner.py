@@ -30,7 +30,7 @@ from crossdock.runs.planning.target_ids_of_references import ScopedKey
 from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, Step, Transaction
 from crossdock.values import exact_json
 from crossdock.values.author_code_errors import AuthorCodeError
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 from crossdock.writing.delivery.operations_and_intents import Kind, Operation, make_intent_of_operation
 from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.payload_comparison import merge_patch_between

@@ -23,7 +23,7 @@ from crossdock.runs.planning.snapshot_proof import SnapshotFacts, find_removal_b
 from crossdock.state import Binding, Intent, PastSnapshot, PendingApproval, RecordIdentity, State, Transaction
 from crossdock.state.tables.pending_approvals_and_begun_undos import packed_key_hashes
 from crossdock.values.raw_rows_and_records import Reason, Record
-from crossdock.values.tally import Term
+from crossdock.values.run_states_and_tally import Term
 from crossdock.writing.delivery.operations_and_intents import Operation
 
 LISTED = 5  # keys in a message

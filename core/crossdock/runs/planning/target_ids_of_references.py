@@ -12,7 +12,7 @@ from crossdock.delta.fingerprint import key_hashes
 from crossdock.resources import Reference
 from crossdock.state import Binding, Scope, Transaction
 from crossdock.values.record_keys import trimmed_key
-from crossdock.values.times_as_json_text import time_text
+from crossdock.values.texts_of_numbers_and_times import time_text
 from crossdock.writing.delivery.operations_and_intents import Operation
 
 _PLAIN = frozenset({str, int, bool, Decimal, type(None)})  # types of most members; they hold no reference

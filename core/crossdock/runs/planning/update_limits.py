@@ -25,7 +25,7 @@ from crossdock.runs.planning.target_ids_of_references import References
 from crossdock.state import PendingApproval, Scope, State
 from crossdock.state.tables.pending_approvals_and_begun_undos import KEY_BYTES, packed_key_hashes
 from crossdock.values import exact_json
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 from crossdock.writing.delivery.operations_and_intents import Operation
 
 _AT_ONCE = 1000  # records planned together: nothing is written, so no transaction waits for them

@@ -7,10 +7,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
-from crossdock.config.declarative_streams import StreamConfig
+from crossdock.config.stream_configuration import StreamConfig
 from crossdock.connector import Settings
 from crossdock.errors import ConfigError
-from crossdock.mapping.incremental_cursors import OVERLAP_S, OverlapS
+from crossdock.mapping.row_order_and_cursors import OVERLAP_S, OverlapS
 from crossdock.mapping.stream_declaration import PLATFORM, Columns
 from crossdock.platform.platform_config import ClientCredentials, Profile
 from crossdock.reading.sources.api_declaration import Api

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from crossdock.config.declarative_streams import DeclaredStream
+from crossdock.config.stream_configuration import DeclaredStream
 from crossdock.connector import Context, Finding
 from crossdock.errors import CrossdockError, UnavailableError
 from crossdock.mapping.declarative import RecordMap
-from crossdock.mapping.incremental_cursors import Cursor, format_iso_instant_cursor
 from crossdock.mapping.python_function import PythonFunction
 from crossdock.mapping.resource_types import CHANGED
-from crossdock.mapping.row_order_columns import OrderBy
+from crossdock.mapping.row_order_and_cursors import Cursor, OrderBy, format_iso_instant_cursor
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.reading.sources.retried_requests import NotFoundError

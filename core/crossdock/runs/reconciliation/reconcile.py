@@ -21,7 +21,7 @@ from crossdock.runs.reconciliation.source_comparison import SourceComparison
 from crossdock.runs.records_still_referenced_after_undo import ListedReferences
 from crossdock.runs.resource_control_totals import ResourceTotals
 from crossdock.runs.session_shared_by_runs import Session
-from crossdock.values.progress import Progress
+from crossdock.values.run_progress_and_messages import Progress
 
 
 def select_streams_writing_to_platform(project: Project, names: Iterable[str]) -> list[str]:

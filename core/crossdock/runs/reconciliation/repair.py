@@ -22,8 +22,8 @@ from crossdock.runs.saved_plan_and_input_hashes import refuse_changed_input
 from crossdock.runs.session_shared_by_runs import Session, open_session
 from crossdock.state import MigrationPart, Transaction
 from crossdock.values.clock import Clock
-from crossdock.values.progress import Progress, SilentProgress
-from crossdock.values.tally import Tally
+from crossdock.values.run_progress_and_messages import Progress, SilentProgress
+from crossdock.values.run_states_and_tally import Tally
 from crossdock.writing.delivery import operator_decisions
 
 _ATTEMPT = RunRequest(command="apply: repair", action="apply")

@@ -36,7 +36,7 @@ from crossdock.state import (
     WaitingRecord,
 )
 from crossdock.values.raw_rows_and_records import Record
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 from crossdock.writing.delivery.operations_and_intents import FROM_STATE, Operation
 
 _KEYS = 1_000  # looked up together

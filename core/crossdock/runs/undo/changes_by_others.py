@@ -20,7 +20,7 @@ from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
 from crossdock.runs.records_still_referenced_after_undo import ListedReferences, in_pages
 from crossdock.runs.undo.streams_with_records_to_undo import UndoneStreams, undo_operations_of_records
 from crossdock.state import Binding, Scope, State
-from crossdock.values.progress import Progress
+from crossdock.values.run_progress_and_messages import Progress
 from crossdock.writing.delivery.operations_and_intents import Operation
 from crossdock.writing.targets.answer_outcomes import tag_without_compression_marks
 

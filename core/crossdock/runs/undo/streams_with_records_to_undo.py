@@ -13,7 +13,7 @@ from crossdock.runs.reconciliation.reconcile import new_platform_source_context
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.runs.undo.undo_decisions import Referred, UndoneRecord, decide_undo_of_records, nothing_referred
 from crossdock.state import Scope
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 from crossdock.writing.delivery.operations_and_intents import Operation
 
 ChangedAmong = Callable[[Scope, Sequence[str]], AbstractSet[str]]

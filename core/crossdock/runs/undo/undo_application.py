@@ -36,8 +36,8 @@ from crossdock.runs.undo.undo_plan import (
 from crossdock.state import BegunUndo, Intent, MigrationPart, Transaction
 from crossdock.state.tables.pending_approvals_and_begun_undos import packed_key_hashes
 from crossdock.values.clock import Clock
-from crossdock.values.progress import Progress
-from crossdock.values.tally import Tally
+from crossdock.values.run_progress_and_messages import Progress
+from crossdock.values.run_states_and_tally import Tally
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import rule_for_sent_intent
 from crossdock.writing.delivery.operations_and_intents import Operation
 

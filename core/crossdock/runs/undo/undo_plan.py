@@ -18,8 +18,8 @@ from crossdock.runs.undo.changes_by_others import ChangesByOthers
 from crossdock.runs.undo.streams_with_records_to_undo import Covers, UndoneStreams
 from crossdock.runs.undo.undo_decisions import Undoing, UndoneRecord
 from crossdock.state import Migration, Scope, Transaction
-from crossdock.values.progress import Progress
-from crossdock.values.tally import Tally
+from crossdock.values.run_progress_and_messages import Progress
+from crossdock.values.run_states_and_tally import Tally
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 

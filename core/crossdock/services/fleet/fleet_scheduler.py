@@ -31,7 +31,7 @@ from crossdock.services.scheduler.run_events_and_pending_notices import (
 from crossdock.state.fleet_leadership_and_jobs import JobFacts
 from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors, masked_error_text
 from crossdock.values.clock import Clock
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_progress_and_messages import RunMessage
 
 SLOW_RUN_S = 600.0
 """A run is slow if it is expected to take longer, or if its tenant's last run did not complete."""

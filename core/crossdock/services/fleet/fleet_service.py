@@ -33,9 +33,9 @@ from crossdock.services.scheduler import run_events_and_pending_notices
 from crossdock.services.scheduler.run_events_and_pending_notices import duration_of_pause_after_failures
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.state.fleet_leadership_and_jobs import FleetDatabase, FleetLeader, JobFacts
+from crossdock.values.acting_person_and_process import own_process_name
 from crossdock.values.clock import Clock
-from crossdock.values.process_names import own_process_name
-from crossdock.values.run_messages import RunMessage, warning_and_note_texts
+from crossdock.values.run_progress_and_messages import RunMessage, warning_and_note_texts
 
 COLLECT_AT_LEAST, COLLECT_AT_MOST = timedelta(minutes=1), timedelta(minutes=15)
 """How long events are collected: at least, and at most while runs are in progress."""

@@ -14,8 +14,7 @@ from msgspec import Struct
 
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project import project
-from crossdock.config.project.config_model import FleetConfig
-from crossdock.config.project.project import Project
+from crossdock.config.project.project import FleetConfig, Project
 from crossdock.config.schedules.job_and_schedule_config import JOBS_EXAMPLE, JobConfig
 from crossdock.errors import ConfigError, ConnectorError, text_with_code
 from crossdock.platform.platform_config import Profile

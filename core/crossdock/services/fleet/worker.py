@@ -43,8 +43,8 @@ from crossdock.services.scheduler.scheduler import ON_TIME_BEFORE_START, log_job
 from crossdock.state import DueRun, SkippedRun, State, Transaction
 from crossdock.state.fleet_leadership_and_jobs import JobFacts
 from crossdock.values.clock import Clock, SystemClock
-from crossdock.values.run_messages import RunMessage
-from crossdock.values.tally import OpenCounts
+from crossdock.values.run_progress_and_messages import RunMessage
+from crossdock.values.run_states_and_tally import OpenCounts
 from crossdock.writing.targets.platform_access_and_clock_checks import compare_clock_or_raise
 
 VERSION = version("crossdock")

@@ -18,7 +18,7 @@ from crossdock.services.inbox.webhook_receiver_and_writer import WEBHOOK_PATH_PR
 from crossdock.services.inbox.webhook_verification_and_parsing import WEBHOOKS_EXAMPLE
 from crossdock.values.author_code_errors import convert_author_errors
 from crossdock.values.clock import Clock
-from crossdock.values.progress import SilentProgress
+from crossdock.values.run_progress_and_messages import SilentProgress
 from crossdock.webhooks import Subscription, SubscriptionApi, Webhooks
 
 

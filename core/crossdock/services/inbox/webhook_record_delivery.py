@@ -28,7 +28,7 @@ from crossdock.runs.stop_requests import RunInterrupt
 from crossdock.state import InboxRecord, NamedRecord, Transaction
 from crossdock.state.tables.webhooks_and_records_to_fetch import LONGEST_PAUSE
 from crossdock.values.clock import Clock
-from crossdock.values.progress import Progress
+from crossdock.values.run_progress_and_messages import Progress
 
 LISTEN_JOB_NAME = "listen"
 """The name of its runs among those of jobs begins with it."""

@@ -15,8 +15,8 @@ from msgspec import Struct
 from crossdock.config.notify_config import Kind
 from crossdock.printable import printable, printable_lines
 from crossdock.state.tables.run_history import COMPLETED
-from crossdock.values.run_messages import RunMessage, error_texts, warning_texts
-from crossdock.values.tally import NOTHING_OPEN, OpenCounts
+from crossdock.values.run_progress_and_messages import RunMessage, error_texts, warning_texts
+from crossdock.values.run_states_and_tally import NOTHING_OPEN, OpenCounts
 from crossdock.values.texts_of_numbers_and_times import duration_text, instant_text
 
 Status = Literal["done", "degraded", "incomplete", "failed", "skipped"]

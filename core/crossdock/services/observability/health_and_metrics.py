@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from crossdock.printable import printable
 from crossdock.services.notifications.run_events_and_messages import Status
 from crossdock.values.clock import Clock
-from crossdock.values.tally import OpenCounts
+from crossdock.values.run_states_and_tally import OpenCounts
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

@@ -10,18 +10,18 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
-from crossdock.config.schedules.blackouts import first_instant_outside
 from crossdock.config.schedules.due_times import (
     Due,
     all_due_after,
     due_between,
     first_due_per_business_date,
+    first_instant_outside,
     runs_to_catch_up,
 )
 from crossdock.config.schedules.job_and_schedule_config import JobConfig, Schedule, jobs_in_order
 from crossdock.state import RunRecord, ScheduledRun, SkippedRun, Transaction
 from crossdock.values.texts_of_numbers_and_times import instant_text
-from crossdock.values.time_zones import first_instant_showing
+from crossdock.values.time_formats_and_zones import first_instant_showing
 
 SEARCHED_AHEAD = timedelta(days=366)  # how far the next run is searched
 DATES_AHEAD = timedelta(days=2)  # a run is due on its business date or on the day after

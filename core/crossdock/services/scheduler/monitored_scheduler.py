@@ -11,8 +11,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from crossdock.config.project.project import Project
-from crossdock.config.schedules.blackouts import first_instant_outside
-from crossdock.config.schedules.due_times import Due, due_between
+from crossdock.config.schedules.due_times import Due, due_between, first_instant_outside
 from crossdock.config.schedules.job_and_schedule_config import JobConfig, Schedule
 from crossdock.errors import ClockError, CrossdockError, text_with_code
 from crossdock.mapping.stream_declaration import PLATFORM
@@ -38,7 +37,7 @@ from crossdock.services.scheduler.stderr_log import LOGGER, RunLog, log_slow_par
 from crossdock.state import DueRun
 from crossdock.state.tables.webhooks_and_records_to_fetch import InboxCount
 from crossdock.values.clock import Clock
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_progress_and_messages import RunMessage
 
 RETENTION_S = 30.0  # between attempts to remove what is old
 REPORT_S = 10.0  # refused webhooks, in the log

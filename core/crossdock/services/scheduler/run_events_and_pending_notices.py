@@ -30,10 +30,9 @@ from crossdock.services.notifications.run_events_and_messages import (
 )
 from crossdock.state import DueRun, PendingNotice, Recipients, ScheduledRun, Transaction
 from crossdock.state.tables.run_history import COMPLETED, UNRECORDED
-from crossdock.values.clock import Clock
-from crossdock.values.periodic_background_calls import call_periodically_in_thread
-from crossdock.values.run_messages import RunMessage, error_texts, warning_texts
-from crossdock.values.tally import NOTHING_OPEN, OpenCounts
+from crossdock.values.clock import Clock, call_periodically_in_thread
+from crossdock.values.run_progress_and_messages import RunMessage, error_texts, warning_texts
+from crossdock.values.run_states_and_tally import NOTHING_OPEN, OpenCounts
 
 WATCH_S = 5.0  # between looks at the deadline of a run
 LATE_START_AFTER = timedelta(minutes=5)

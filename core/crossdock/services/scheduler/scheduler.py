@@ -21,8 +21,8 @@ from crossdock.services.inbox.webhook_record_delivery import LISTEN_JOB_NAME, Co
 from crossdock.services.scheduler.due_run_decisions_and_preview import DueRunPlanner, DueRunsOfJob
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.state import DueRun, ScheduledRun, State, Transaction
+from crossdock.values.acting_person_and_process import own_process_name
 from crossdock.values.clock import Clock
-from crossdock.values.process_names import own_process_name
 from crossdock.writing.targets.platform_access_and_clock_checks import compare_clock_or_raise
 
 ON_TIME_BEFORE_START = timedelta(minutes=5)  # runs due this short before a scheduler started were not missed

@@ -16,8 +16,7 @@ from crossdock.runs.timings import Timings
 from crossdock.services.inbox.webhook_record_delivery import ConnectionAndTarget, InboxWorkResult
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
 from crossdock.values.clock import Clock
-from crossdock.values.progress import SilentProgress
-from crossdock.values.run_messages import error_texts
+from crossdock.values.run_progress_and_messages import SilentProgress, error_texts
 from crossdock.values.texts_of_numbers_and_times import duration_text
 
 LogFormat = Literal["text", "json"]

@@ -17,7 +17,7 @@ from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.config.project.project import Project
 from crossdock.connector import Context, Finding, Stream
 from crossdock.errors import CrossdockError, UnavailableError, add_code_to_first_line
-from crossdock.mapping.incremental_cursors import Checkpoint
+from crossdock.mapping.row_order_and_cursors import Checkpoint
 from crossdock.pacing.token_bucket import limit_text
 from crossdock.platform import needed_and_granted_scopes
 from crossdock.platform.platform_config import Profile
@@ -28,8 +28,8 @@ from crossdock.runs.init_plan_run_for_programs import Config, load_project
 from crossdock.services.inbox.webhook_verification_and_parsing import endpoints_by_connection
 from crossdock.values.author_code_errors import convert_author_errors
 from crossdock.values.clock import SystemClock
-from crossdock.values.progress import SilentProgress
 from crossdock.values.raw_rows_and_records import RawBatch
+from crossdock.values.run_progress_and_messages import SilentProgress
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, size_text
 from crossdock.writing.targets import platform_access_and_clock_checks
 

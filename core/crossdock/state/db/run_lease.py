@@ -44,9 +44,8 @@ from crossdock.state.db.database_opening_and_errors import (
 )
 from crossdock.state.db.schema import leases as table
 from crossdock.state.db.schema_migrations import LONG_AGO
-from crossdock.values.clock import SystemClock
-from crossdock.values.periodic_background_calls import call_periodically_in_thread
-from crossdock.values.process_names import has_process_ended, host_and_number, is_other_process_running
+from crossdock.values.acting_person_and_process import has_process_ended, host_and_number, is_other_process_running
+from crossdock.values.clock import SystemClock, call_periodically_in_thread
 from crossdock.values.safe_local_files import open_or_create_private
 
 LEASE_S = 60.0

@@ -28,8 +28,7 @@ from crossdock.state.db.schema import bindings, dead_letters, hints, intents, me
 from crossdock.state.tables.intents_and_stored_batches import UNSETTLED, Status
 from crossdock.state.tables.record_bindings import Bindings, UnverifiedParts
 from crossdock.state.tables.record_identity_and_scope import Scope, scope_condition
-from crossdock.values.state_words import RecordState
-from crossdock.values.tally import OpenCounts
+from crossdock.values.run_states_and_tally import OpenCounts, RecordState
 
 _IS_LIVE = bindings.c.deleted_at.is_(None)
 _STATES = {

@@ -14,7 +14,7 @@ from crossdock.printable import printable
 from crossdock.state.db.schema import audit_log as table
 from crossdock.state.db.sql_types_and_statements import UtcDateTime
 from crossdock.state.tables.run_history import UNRECORDED
-from crossdock.values.actor import LONGEST_NAME, current_actor
+from crossdock.values.acting_person_and_process import LONGEST_NAME, current_actor
 
 Outcome = Literal["begun", "done", "refused", "failed"]
 LONGEST_SUBJECT = 600  # characters: PostgreSQL indexes no text of more than 2,700 bytes

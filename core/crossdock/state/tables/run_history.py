@@ -28,8 +28,8 @@ from crossdock.state.db import run_lease, sql_types_and_statements
 from crossdock.state.db.schema import configs, intents, meta, run_messages, runs
 from crossdock.state.tables.intents_and_stored_batches import UNSETTLED
 from crossdock.values import exact_json
-from crossdock.values.run_messages import RunMessage
-from crossdock.values.tally import NOTHING_OPEN, OpenCounts
+from crossdock.values.run_progress_and_messages import RunMessage
+from crossdock.values.run_states_and_tally import NOTHING_OPEN, OpenCounts
 
 _RESTORED, _COMPARED, _LAST_INTENT = "restored_at", "restored_compared", "restored_intents"
 _REMEMBERED = "restored_remembers"

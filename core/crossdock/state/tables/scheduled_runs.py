@@ -20,7 +20,7 @@ from crossdock.state.db.schema import jobs, meta, runs
 from crossdock.state.db.schema import scheduled_runs as table
 from crossdock.state.tables.run_history import COMPLETED, UNRECORDED, Runs
 from crossdock.values import exact_json
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_progress_and_messages import RunMessage
 
 Status = Literal["running", "done", "degraded", "incomplete", "failed", "skipped"]
 Recipients = Literal["own", "fleet"]

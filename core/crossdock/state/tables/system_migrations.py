@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Select, delete, exists, func, insert, or_, se
 
 from crossdock.state.db import sql_types_and_statements
 from crossdock.state.db.schema import dead_letters, intents, migration_runs, migrations, taken_files, wave_approvals
-from crossdock.values.tally import OpenCounts
+from crossdock.values.run_states_and_tally import OpenCounts
 
 
 class DeadLetterCount(NamedTuple):

@@ -13,7 +13,7 @@ from importlib.resources import files
 from textwrap import fill
 
 from crossdock.errors import ConfigError
-from crossdock.values.state_words import known_words, meanings
+from crossdock.values.run_states_and_tally import known_words, meanings
 
 _SUFFIX = ".md"
 

@@ -2,16 +2,16 @@
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from crossdock.values.json_documents.parts_of_several_documents import (
+from crossdock.values.json_documents.plans_and_runs import (
     Forecast,
     Instant,
     Message,
     Open,
     Records,
+    Report,
     Rows,
     Tally,
 )
-from crossdock.values.json_documents.plans_and_runs import Report
 
 
 class RehearsedWave(TypedDict):

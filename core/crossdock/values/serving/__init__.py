@@ -4,12 +4,17 @@ Input: an ASGI application. Output: a server with deadlines. It may import the e
 sandbox uses it as well.
 """
 
-from crossdock.values.serving.body_budget import BodyBudget, HeldBody, OverBudgetError
-from crossdock.values.serving.connection_limits import ConnectionLimits, LimitedConnection
-from crossdock.values.serving.host_and_origin_checks import ServerNames, is_cross_site_request
-from crossdock.values.serving.problem_responses import problem_response
-from crossdock.values.serving.served_thread import ServerLimits, serve_in_thread
-from crossdock.values.serving.uvicorn_server import StoppableServer, make_uvicorn_config
+from crossdock.values.serving.cross_site_protection import ServerNames, is_cross_site_request
+from crossdock.values.serving.http_server import (
+    ConnectionLimits,
+    LimitedConnection,
+    ServerLimits,
+    StoppableServer,
+    make_uvicorn_config,
+    problem_response,
+    serve_in_thread,
+)
+from crossdock.values.serving.request_body_limits import BodyBudget, HeldBody, OverBudgetError
 
 __all__ = [
     "BodyBudget",

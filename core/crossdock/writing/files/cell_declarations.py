@@ -21,10 +21,9 @@ from crossdock.errors import RecordError
 from crossdock.mapping.convert import MAX_DECIMALS, DecimalMark
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import NOT_NULL, ConfigModel, differs_from_default, finding_about_key
-from crossdock.values.fixed_decimal_contexts import exact_sum
+from crossdock.values.field_types import exact_sum
 from crossdock.values.json_paths import MISSING, at_path, member_or_missing, type_description
-from crossdock.values.time_format_parsing import TimeFormat
-from crossdock.values.time_zones import check_zone_name
+from crossdock.values.time_formats_and_zones import TimeFormat, check_zone_name
 from crossdock.writing.files.content_interface import OPERATIONS, FileOperation, FileRecord, WrittenFileFacts
 from crossdock.writing.files.number_and_time_texts import (
     UNIX,

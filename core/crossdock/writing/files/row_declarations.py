@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 from pydantic import Field, model_validator
 
 from crossdock.errors import RecordError, RefusedError
-from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.mapping.stream_declaration import Filter
 from crossdock.values.config_base_types import NOT_NULL, ConfigModel, Name, differs_from_default, finding_about_key
 from crossdock.values.json_paths import column_text
 from crossdock.writing.files.cell_declarations import (

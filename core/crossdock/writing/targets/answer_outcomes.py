@@ -9,8 +9,8 @@ from typing import Any, Literal, cast
 from urllib.parse import unquote, urlsplit
 
 from crossdock.errors import CrossdockError, RecordError
-from crossdock.mapping.external_id_in_several_members import NameMembers
-from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.mapping.external_ids import NameMembers
+from crossdock.mapping.stream_declaration import Filter
 from crossdock.pacing.rate_limits_in_answers import retry_after_s, wait_stated_by_answer_s
 from crossdock.printable import printable
 from crossdock.reading.sources import api_error_messages

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
-from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.mapping.stream_declaration import Filter
 from crossdock.pacing.rate_limit_and_retry_settings import LimitSettings
 from crossdock.pacing.rate_limits_in_answers import Throttling
 from crossdock.reading.sources import api_error_messages, graphql_errors

@@ -16,10 +16,9 @@ from uuid import uuid4
 from msgspec import Struct
 
 from crossdock.errors import RecordError
-from crossdock.mapping.external_id_in_several_members import NameMembers
-from crossdock.mapping.own_external_ids import DEFAULT_FORM, make_external_id_from_form
-from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.mapping.external_ids import DEFAULT_FORM, NameMembers, make_external_id_from_form
 from crossdock.mapping.resource_types import ResourceType
+from crossdock.mapping.stream_declaration import Filter
 from crossdock.pacing import rate_limits_in_answers
 from crossdock.pacing.rate_limit_and_retry_settings import LimitSettings, Retry
 from crossdock.pacing.rate_limits_in_answers import RateHeaders

@@ -16,10 +16,10 @@ from crossdock.values.author_code_errors import (
     AuthorCodeError,
     class_name_with_place,
     convert_author_errors,
+    misspelt_attribute_class_and_message,
     place_of_code,
     storable_copy_of_error,
 )
-from crossdock.values.misspelt_attributes import misspelt_attribute_class_and_message
 from crossdock.values.raw_rows_and_records import REASONS
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.api_target import ApiTarget

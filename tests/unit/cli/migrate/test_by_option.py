@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from crossdock.cli.shared_options_messages_and_signals import person_name_option
-from crossdock.values.actor import LONGEST_NAME
+from crossdock.values.acting_person_and_process import LONGEST_NAME
 
 
 @click.command

@@ -8,8 +8,8 @@ from typing import Any
 from tests.report_page import HOSTILE, Page
 
 from crossdock.cli.migrate import rehearsal_document_text_and_page
-from crossdock.values.run_messages import RunMessage
-from crossdock.values.tally import Tally
+from crossdock.values.run_progress_and_messages import RunMessage
+from crossdock.values.run_states_and_tally import Tally
 
 
 def failed(text: str) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from crossdock.resources import Reference
 from crossdock.runs.imported_file_log import NoIntake
 from crossdock.state import RecordIdentity, Scope
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import SilentProgress
 from crossdock.values.raw_rows_and_records import RawBatch, Record
+from crossdock.values.run_progress_and_messages import SilentProgress
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 HERE = Path()

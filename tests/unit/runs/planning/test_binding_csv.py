@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.runs.planning.accounts import platform_target
 
-from crossdock.config.project.known_namespaces import KnownNamespaces
+from crossdock.config.project.project import KnownNamespaces
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError
 from crossdock.runs.planning.binding_csv import COLUMNS, export_bindings, import_bindings

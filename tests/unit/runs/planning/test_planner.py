@@ -30,7 +30,7 @@ from crossdock.state import Binding, DeadLetter, Scope, State, create_or_upgrade
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.values.raw_rows_and_records import Record
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.operations_and_intents import Operation
 

@@ -21,8 +21,7 @@ from tests.hashes import HASHES
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.connector import Context, Settings, Stream
-from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.mapping.stream_declaration import GoneLimits, OnGone
+from crossdock.mapping.stream_declaration import Filter, GoneLimits, OnGone
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.imported_file_log import NoIntake
@@ -35,9 +34,9 @@ from crossdock.runs.stream_reading_and_state_comparison import StreamInput
 from crossdock.state import Binding, Scope, State, create_or_upgrade_state, parse_database_url
 from crossdock.state.tables.inputs_of_streams import COMPARED_SNAPSHOTS
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.progress import SilentProgress
 from crossdock.values.raw_rows_and_records import LINE, Proof, RawBatch, Record
-from crossdock.values.tally import Tally, Term
+from crossdock.values.run_progress_and_messages import SilentProgress
+from crossdock.values.run_states_and_tally import Tally, Term
 from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.operations_and_intents import Operation
 from crossdock.writing.targets.platform_target import PlatformTarget

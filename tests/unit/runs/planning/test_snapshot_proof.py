@@ -27,7 +27,7 @@ from crossdock.runs.planning.snapshot_proof import (
 )
 from crossdock.state import PastSnapshot, State
 from crossdock.values.raw_rows_and_records import Proof, RawBatch
-from crossdock.values.tally import Tally
+from crossdock.values.run_states_and_tally import Tally
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 BOUND = bound_accounts()

@@ -20,7 +20,7 @@ from tests.waiting import WITHIN_S, eventually
 from crossdock.errors import StateBusyError
 from crossdock.state import State, StateUrl, create_or_upgrade_state, parse_database_url
 from crossdock.state.db import run_lease, schema
-from crossdock.values.process_names import own_process_name
+from crossdock.values.acting_person_and_process import own_process_name
 
 
 @pytest.fixture

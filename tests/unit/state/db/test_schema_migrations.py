@@ -16,7 +16,7 @@ from crossdock.errors import StateBusyError, StateError
 from crossdock.state import AuditEntry, AuditFilter, RunResult, State, StateUrl, Transaction, create_or_upgrade_state
 from crossdock.state.db import schema, schema_migrations
 from crossdock.state.tables.run_history import UNRECORDED
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_progress_and_messages import RunMessage
 
 
 def back_to(connection: Connection, version: int) -> None:

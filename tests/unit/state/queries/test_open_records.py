@@ -8,7 +8,7 @@ from tests.unit.state.samples import intent
 
 from crossdock.state import State
 from crossdock.state.tables.intents_and_stored_batches import Status
-from crossdock.values.tally import NOTHING_OPEN, OpenCounts
+from crossdock.values.run_states_and_tally import NOTHING_OPEN, OpenCounts
 
 
 def test_each_stream_has_its_counts(state: State) -> None:

@@ -9,7 +9,7 @@ from tests.unit.state.samples import intent
 
 from crossdock.state import DueRun, FileFacts, RunCountOfDate, RunResult, State
 from crossdock.state.queries.run_details_and_deliveries import StreamReasonCount
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_progress_and_messages import RunMessage
 
 FIRST, LAST = date(2026, 3, 28), date(2026, 3, 29)
 

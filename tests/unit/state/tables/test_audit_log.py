@@ -14,7 +14,7 @@ from crossdock.errors import RefusedError, UnavailableError
 from crossdock.state import AuditEntry, AuditFilter, State, StateUrl
 from crossdock.state.tables.audit_log import LONGEST_SUBJECT
 from crossdock.state.upkeep.retention import AUDIT_KEPT
-from crossdock.values.actor import LONGEST_NAME, Actor, acting_as
+from crossdock.values.acting_person_and_process import LONGEST_NAME, Actor, acting_as
 
 ALL = AuditFilter()
 MINUTE = timedelta(minutes=1)

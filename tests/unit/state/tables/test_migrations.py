@@ -8,7 +8,7 @@ import pytest
 from tests.unit.state.samples import AT, intent, start
 
 from crossdock.state import MigrationRun, State, WaveApproval
-from crossdock.values.tally import OpenCounts
+from crossdock.values.run_states_and_tally import OpenCounts
 
 LATER = AT + timedelta(hours=1)
 

@@ -9,7 +9,7 @@ import pytest
 from crossdock.state import RunResult, State
 from crossdock.state.db import run_lease
 from crossdock.state.tables.run_history import UNRECORDED
-from crossdock.values.process_names import own_process_name
+from crossdock.values.acting_person_and_process import own_process_name
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 COURSE = {"steps": [["reading é", 0, 1_234]], "samples": [[1_000, 2_000]]}

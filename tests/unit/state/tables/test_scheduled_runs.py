@@ -10,7 +10,7 @@ from tests.unit.state.samples import AT
 from crossdock.state import DueRun, RunResult, SkippedRun, State
 from crossdock.state.tables.run_history import UNRECORDED
 from crossdock.state.tables.scheduled_runs import RECENT
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_progress_and_messages import RunMessage
 
 DAY = timedelta(days=1)
 

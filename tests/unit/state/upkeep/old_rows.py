@@ -22,7 +22,7 @@ from crossdock.state.tables.intents_and_stored_batches import Status
 from crossdock.state.tables.scheduled_runs import Status as Ending
 from crossdock.state.upkeep import purge_and_compaction as purging
 from crossdock.state.upkeep.retention import PurgeResult, PurgeTimes
-from crossdock.values.run_messages import RunMessage
+from crossdock.values.run_progress_and_messages import RunMessage
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 OLD, YOUNG = NOW - timedelta(days=100), NOW - timedelta(days=10)

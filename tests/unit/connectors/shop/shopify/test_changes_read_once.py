@@ -12,7 +12,7 @@ from tests.partners.shopify.order_lines import Line
 from tests.partners.shopify.reading import CONNECTOR, drafts, shop_context
 from tests.partners.shopify.site import Site
 
-from crossdock.mapping.incremental_cursors import OVERLAP_S, format_iso_instant_cursor
+from crossdock.mapping.row_order_and_cursors import OVERLAP_S, format_iso_instant_cursor
 from crossdock.testing.connector_context_and_reading import read
 from crossdock_connectors.shop.lists_read_once import StoredList
 from crossdock_connectors.shop.shopify.changed_and_deleted_records import (

@@ -10,7 +10,7 @@ from tests.partners.shopify.order_lines import Line
 from tests.partners.shopify.reading import shop_context
 from tests.partners.shopify.site import Site
 
-from crossdock.mapping.incremental_cursors import OVERLAP_S, format_iso_instant_cursor
+from crossdock.mapping.row_order_and_cursors import OVERLAP_S, format_iso_instant_cursor
 from crossdock.values import exact_json
 from crossdock.values.raw_rows_and_records import JSON
 from crossdock_connectors.shop.shopify.changed_and_deleted_records import (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from crossdock.errors import (
     CrossdockError,
@@ -15,6 +16,48 @@ from crossdock.errors import (
     worst_exit_code,
 )
 from crossdock.printable import printable_lines
+
+Unit = Literal["records", "bytes", "requests"]
+"""The unit of a stage's steps."""
+
+
+class Progress(Protocol):
+    """A listener. Every call returns at once."""
+
+    def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
+        """Begin a stage; *total* is None if its size is unknown."""
+
+    def advance(self, steps: int = 1) -> None:
+        """Report that some steps of the stage are done."""
+
+    def allowance(self, tokens: int | None) -> None:
+        """Report the number of requests that could be sent now; None if unknown."""
+
+    def waiting(self, wait: timedelta) -> None:
+        """Report that the rate limit of a source makes the run wait; zero ends the wait."""
+
+    def warn(self, text: str) -> None:
+        """Report something that needs attention, though the work continues."""
+
+
+class SilentProgress:
+    """A listener that ignores all reports."""
+
+    def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
+        pass
+
+    def advance(self, steps: int = 1) -> None:
+        pass
+
+    def allowance(self, tokens: int | None) -> None:
+        pass
+
+    def waiting(self, wait: timedelta) -> None:
+        pass
+
+    def warn(self, text: str) -> None:
+        pass
+
 
 _LONGEST_CODE = 32  # of an author's error or warning; what is longer is cut
 Level = Literal["error", "warning", "note"]

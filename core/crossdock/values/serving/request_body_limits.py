@@ -1,11 +1,13 @@
-"""The total memory for bodies of requests before the senders are known."""
+"""Bodies of requests, of a limited length, and their media types."""
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+
+from starlette.requests import Request
 
 FREE_BYTES = 16 << 10
 """The part of each body that does not count, so that small bodies are always accepted."""
@@ -80,3 +82,16 @@ class HeldBody:
     def cancel_reading(self) -> None:
         self.is_given_up = True
         self._task.cancel()
+
+
+async def read_body_cut_if_longer(request: Request, max_bytes: int) -> bytes:
+    """Read the body. Only the beginning of a longer one is returned, which is also longer than *max_bytes*."""
+    body = b""
+    async for chunk in request.stream():  # to its end even if it is too long: then the client reads the response
+        if len(body) <= max_bytes:
+            body += chunk
+    return body
+
+
+def media_type(headers: Mapping[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from crossdock.values.json_documents import migration_commands, plans_and_runs
+from crossdock.values.json_documents import migration_commands, plans_and_runs, project_record_and_state_commands
 from crossdock.values.json_documents.document_types_by_command import DOCUMENTS
 from crossdock.values.run_states_and_tally import RecordState, RecordTerm, RowTerm, StateWord
 from crossdock.values.schema_descriptions_from_docstrings import docstring_by_class_member
@@ -20,14 +20,7 @@ from site_builder.markdown_text import code, escaped, paragraphs, table
 from site_builder.schema_types import Schema, Types, references
 
 _PAGE = "json_output"
-_MODULES = (
-    parts_of_several_documents,
-    project_commands,
-    plans_and_runs,
-    record_commands,
-    migration_commands,
-    state_subscriptions_and_credentials,
-)
+_MODULES = (plans_and_runs, project_record_and_state_commands, migration_commands)
 _TITLES = {"ApiUsage": "API usage", "SignOffReport": "The line of JSON in a sign-off report"}
 _WORDS: Mapping[type, type[StateWord]] = {
     plans_and_runs.Rows: RowTerm,

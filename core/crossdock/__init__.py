@@ -48,13 +48,12 @@ if TYPE_CHECKING:
 _NAMES = {
     "values.config_base_types": "ConfigModel SecretRef",
     "connector": "Connector Context Finding Settings Stream",
-    "mapping.stream_declaration": "FailureLimits GoneLimits",
-    "config.declarative_streams": "DeclaredStream StreamConfig",
+    "mapping.stream_declaration": "FailureLimits Filter GoneLimits Repair",
+    "config.stream_configuration": "DeclaredStream StreamConfig",
     "config.schedules": "Schedule",
     "errors": "CrossdockError RecordError RefusedError",
     "mapping": "convert",
-    "mapping.row_order_columns": "OrderBy",
-    "mapping.repairs_and_filters": "Filter Repair",
+    "mapping.row_order_and_cursors": "OrderBy",
     "values.raw_rows_and_records": "RawBatch Record",
     "runs.init_plan_run_for_programs": "init plan run",
     "runs.run_report": "Report",
@@ -62,8 +61,8 @@ _NAMES = {
     "services.fleet.executor_kinds_by_entry_point": "ExecutorKind",
     "services.scheduler.apscheduler_daemon": "ScheduleTrigger",
     "services.system_check.tests_of_state_platform_and_connections": "CheckResult check",
-    "values.progress": "Progress",
-    "values.tally": "Tally",
+    "values.run_progress_and_messages": "Progress",
+    "values.run_states_and_tally": "Tally",
     "resources": "Address CustomerDraft InventoryLotDraft InvoiceDraft LedgerAccountDraft LineDraft OrderDraft"
     " ProductDraft Reference WarehouseBinDraft",
 }

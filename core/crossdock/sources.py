@@ -63,13 +63,13 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "values.config_base_types": "BaseUrl ConfigPath HostName Name SecretRef",
-    "mapping.incremental_cursors": "Checkpoint Cursor Window windows",
+    "mapping.row_order_and_cursors": "Checkpoint Cursor Window windows",
     "errors": "ConfigError RemoteError UnavailableError",
     "reading.formats.delimited_layout": "DelimitedFormat",
     "reading.formats.file_formats": "FileFormat",
     "config.http_api_connector_settings": "HttpSettings",
     "mapping.lookup_and_join_settings": "Join Lookup",
-    "mapping.own_external_ids": "NameForm Ours",
+    "mapping.external_ids": "NameForm Ours",
     "mapping.stream_declaration": "AdoptBy OpenUntil Reread",
     "values.json_access": "JsonAccess",
     "values.raw_rows_and_records": "Proof",

@@ -22,7 +22,7 @@ from tests.ended_commands import Done
 from crossdock.sandbox import SandboxServer
 from crossdock.testing import postgres_server
 from crossdock.testing.postgres_server import PostgresServer
-from crossdock.values.process_names import own_process_name
+from crossdock.values.acting_person_and_process import own_process_name
 
 PLATFORM, FOLDER = "http://platform.example", "/srv/project"  # stand for what differs between machines
 NIGHT = "2026-11-28"

@@ -212,7 +212,7 @@ def test_another_type_of_a_result_or_an_attribute_is_a_break(
 ) -> None:
     """Also a wider one, which callers do not expect."""
     monkeypatch.setattr(package["runs.init_plan_run_for_programs.run"], "returns", "Report | None")
-    attribute = package["values.tally.Tally"].members["parts"]
+    attribute = package["values.run_states_and_tally.Tally"].members["parts"]
     monkeypatch.setattr(attribute, "annotation", "list[str]")
     assert planted(package) == [
         "crossdock.Tally.parts: no longer type Counter[str]",

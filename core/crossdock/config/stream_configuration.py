@@ -1,4 +1,7 @@
-"""Checks of what the class of a stream declares, as for the sections of a config file."""
+"""Streams as a config file declares or changes them, and checks of what classes of streams declare, as for a config.
+
+A `StreamConfig` has the same declarations as a stream in code, and a declarative mapping.
+"""
 
 from __future__ import annotations
 

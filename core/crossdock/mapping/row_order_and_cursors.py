@@ -1,4 +1,8 @@
-"""Cursors: where an incremental stream continues, checkpoints while it reads, and windows of time."""
+"""The order of rows, by positions: texts that sort as the values of a column do; and cursors, by which streams go on.
+
+A position is stored with each record, so its form never changes. A cursor is where an incremental stream continues,
+with checkpoints while it reads and windows of time.
+"""
 
 from __future__ import annotations
 

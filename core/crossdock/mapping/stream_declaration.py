@@ -1,4 +1,7 @@
-"""What a stream declares in code or in a config file: keys, order, filters and limits."""
+"""What a stream declares in code or in a config file: keys, order, repairs, filters and limits.
+
+Keys, filters and fingerprints see the repaired text.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who changes something: a person, from where, and why."""
+"""Who acts: a person, from where and why, and a process, by whose name others see who uses a state."""
 
 from __future__ import annotations
 

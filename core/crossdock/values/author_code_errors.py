@@ -399,6 +399,9 @@ def _frame_lines(error: BaseException) -> Iterator[str]:
             yield f"  line {line} of {file}, in {frame.f_code.co_name}: {getline(file, line, frame.f_globals).strip()}"
 
 
+# ---- misspelt attributes, which would have no effect
+
+
 _NEAR = 0.8  # ``exsisting`` is as near to ``existing``; ``fetch_all`` is not to ``fetch``
 _NONE = object()
 

@@ -1,4 +1,4 @@
-"""Clocks. Everything that reads the time or waits gets one as an argument."""
+"""Clocks, of which everything that reads the time or waits gets one as an argument, and calls that a thread repeats."""
 
 from __future__ import annotations
 

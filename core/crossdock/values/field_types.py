@@ -1,4 +1,7 @@
-"""Types of the resources' fields: exact numbers, currencies, countries, texts."""
+"""Types of the resources' fields: exact numbers, currencies, countries, texts; and exact arithmetic.
+
+The arithmetic does not depend on the thread's decimal context, which the code of any author may change.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ from pydantic_core import ErrorDetails
 from pydantic_core.core_schema import ErrorType
 
 from crossdock.errors import RecordError
-from crossdock.values import exact_json, pagination_members_and_cut_lists
+from crossdock.values import exact_json
+from crossdock.values.pagination_members_and_cut_lists import is_list_at_names_cut
 
 MISSING: Final[Any] = object()
 """A marker for a member that does not exist."""
@@ -219,7 +220,7 @@ def explode_list_with_pointers(item: Any, path: str, *, keeps_empty: bool = Fals
     """
     names = _names_or_exact_member(item, path)
     elements = at_path(item, path)
-    is_cut = isinstance(elements, list) and pagination_members_and_cut_lists.is_list_at_names_cut(item, names)
+    is_cut = isinstance(elements, list) and is_list_at_names_cut(item, names)
     if elements is None or (elements == [] and not is_cut):
         if keeps_empty:
             yield _with_value_at_names(item, names, None), None
@@ -237,7 +238,7 @@ CUT = "is cut: the record says that it has more elements; request all of them, o
 
 def is_list_cut(item: Any, path: str) -> bool:
     """Return whether members beside the list at *path* in *item* state that it has more elements than are listed."""
-    return pagination_members_and_cut_lists.is_list_at_names_cut(item, _names_or_exact_member(item, path))
+    return is_list_at_names_cut(item, _names_or_exact_member(item, path))
 
 
 def _names_or_exact_member(value: Any, path: str) -> Sequence[str]:
@@ -312,6 +313,14 @@ def texts_within(value: Any) -> Iterator[str]:
     elif isinstance(value, Mapping | list | tuple):
         for inner in value.values() if isinstance(value, Mapping) else value:
             yield from texts_within(inner)
+
+
+# ---- values that are no exact JSON: each is replaced, so that one record is rejected and not the whole document
+#
+# A lone surrogate such as "\\ud83d" is half of a character (RFC 8259, section 8.2). Programs write it that cut texts by
+# UTF-16 units within an emoji, as JavaScript does, and no state and no target can hold it. Other programs write NaN, as
+# Python does, a number with thousands of digits, or one member twice. An object takes the place of such a value, and the
+# record that has it becomes a dead letter.
 
 
 _HALF, _INVALID = "\x1dhalf_character", "\x1dinvalid_value"  # members; no API has such names

@@ -1,4 +1,7 @@
-"""The messages of a run, which the state stores: errors that stopped it or one of its streams, warnings and notes."""
+"""What a run tells: its progress, to a listener, and its messages, which the state stores.
+
+Messages are errors that stopped the run or one of its streams, warnings and notes.
+"""
 
 from __future__ import annotations
 

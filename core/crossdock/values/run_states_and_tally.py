@@ -1,4 +1,8 @@
-"""The tally of a run, which must balance for rows and for records (law 3); no term is computed by subtraction."""
+"""What runs, records, rows and files are said to be: the words, with a sentence each, and their tally in a run.
+
+The names are stored in the state and used in JSON. A test compares them with the code and the documentation. The tally
+must balance for rows and for records (law 3); no term is computed by subtraction.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Places, counts, numbers, instants and durations as texts of sentences and tables.
+"""Places, counts, numbers, instants and durations as texts of sentences and tables, and times as JSON has them.
 
-`crossdock.values.texts_of_numbers_and_times.time_text` is the form of an instant in JSON.
+Also the years of dates that people may give.
 """
 
 from __future__ import annotations

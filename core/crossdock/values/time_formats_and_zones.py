@@ -1,4 +1,4 @@
-"""Conversion of texts of records to days and instants. Errors never quote the text.
+"""Conversion of texts to days and instants, and time zones, whose clocks change. Errors never quote the text.
 
 What was parsed is formatted again and compared with the text, because `datetime.strptime` accepts too much: digits of
 the next number, days that a year does not have, wrong names of weekdays.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
-from crossdock.config import connector_registry
+from crossdock.config.connector_registry import installed_connectors, load_connector
 from crossdock.config.http_api_connector_settings import HttpSettings
 from crossdock.config.stream_configuration import (
     DeclaredStream,
@@ -303,7 +303,7 @@ def load_connections(
     document: Document, sections: Mapping[str, Mapping[str, Any]], platform: Profile
 ) -> tuple[Connection, ...]:
     """Load the connections of a config file. No two streams may write the same records."""
-    load = functools.cache(connector_registry.load_connector)  # finding a connector searches all installed packages
+    load = functools.cache(load_connector)  # finding a connector searches all installed packages
     targets = _declared_resources_by_target(document, sections, load)
     connections = tuple(
         _load_connection(document, name, data, targets, platform, load) for name, data in sections.items()
@@ -458,7 +458,7 @@ def _load_connection(
 ) -> Connection:
     section, kind = ("connections", name), ("connections", name, "kind")
     if "kind" not in data:
-        installed = ", ".join(sorted(connector_registry.installed_connectors()))
+        installed = ", ".join(sorted(installed_connectors()))
         message = f"connections.{name}: kind is missing; installed: {installed}"
         raise ConfigError(message, where=document.where(section), code="config_invalid")
     if not isinstance(data["kind"], str):

@@ -1,4 +1,4 @@
-"""A loaded config file: the platform, the state, the connections and the jobs."""
+"""A loaded config file: the platform, the state, the connections and the jobs; and its sections, as a model."""
 
 from __future__ import annotations
 

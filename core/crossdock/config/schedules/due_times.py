@@ -1,4 +1,4 @@
-"""The due times of a schedule, for preview, scheduler, trigger and catch-up."""
+"""The due times of a schedule, outside its blackouts, for preview, scheduler, trigger and catch-up."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The documents of commands that plan, start and show runs."""
-
-from __future__ import annotations
+"""The documents of commands that plan, start and show runs, and what several documents have in common."""
 
 from datetime import date, datetime
 from typing import Any, Literal, NotRequired, TypedDict

@@ -1,6 +1,4 @@
-"""The documents of commands about single records."""
-
-from __future__ import annotations
+"""The documents of commands about projects, single records, the state, subscriptions and the sandbox's credentials."""
 
 from typing import Any, Literal, NotRequired, TypedDict
 

@@ -1,8 +1,8 @@
-"""The host names that a server answers to.
+"""What protects a server from pages of other sites: the host names that it answers to, headers of pages, CSRF tokens.
 
 A web page of another site can send requests to a server on this machine: directly, and as if it had the same origin
 if its name resolves to 127.0.0.1 (DNS rebinding). The first is visible in Origin, or as an image or a frame in the
-Fetch Metadata (https://www.w3.org/TR/fetch-metadata/), the second in Host.
+Fetch Metadata (https://www.w3.org/TR/fetch-metadata/), the second in Host. A form has a token, which can be used once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""HTTP connections with deadlines. They use uvicorn's h11 protocol, so that all machines parse requests alike."""
+"""An HTTP server in a thread of this process: uvicorn, with deadlines for connections and unambiguous framing.
+
+It uses uvicorn's h11 protocol, so that all machines parse requests alike. Errors are problem documents (RFC 9457).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of requests, of a limited length, and their media types."""
+"""Bodies of requests, of a limited length each and of limited memory before the senders are known."""
 
 from __future__ import annotations
 

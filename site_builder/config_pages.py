@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from crossdock.config import connector_registry
+from crossdock.config.project import connections_and_bound_streams
 from crossdock.config.project.config_schema import config_schema
 from site_builder.config_page_list import FIRST_KINDS, PAGES, Page, Root
 from site_builder.markdown_text import code, escaped, paragraphs, table
@@ -51,8 +51,11 @@ def _section(page: str, path: str, selector: str, around: str = "", anchor: str 
 
 def pages() -> Iterator[tuple[str, str]]:
     """Yield the path and the text of each page."""
-    kinds = [*FIRST_KINDS, *(name for name in connector_registry.installed_connectors() if name not in FIRST_KINDS)]
-    settings = {name: connector_registry.load_connector(name).settings for name in kinds}
+    kinds = [
+        *FIRST_KINDS,
+        *(name for name in connections_and_bound_streams.installed_connectors() if name not in FIRST_KINDS),
+    ]
+    settings = {name: connections_and_bound_streams.load_connector(name).settings for name in kinds}
     yield from _Reference(config_schema(settings), {name: each.__name__ for name, each in settings.items()}).pages()
 
 

@@ -11,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.config import connector_registry
+from crossdock.config.project import connections_and_bound_streams
 
 
 @contextmanager
 def quick_entry_points() -> Iterator[None]:
     """Find them so: again as soon as a package is added to a folder of Python's path, or removed from it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(connector_registry, "entry_points", lambda group: _found(group, tuple(map(_as_it_is, sys.path))))
+        patch.setattr(
+            connections_and_bound_streams, "entry_points", lambda group: _found(group, tuple(map(_as_it_is, sys.path)))
+        )
         yield
 
 

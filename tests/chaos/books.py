@@ -18,8 +18,7 @@ from sqlalchemy import Engine, create_engine, delete, select
 from tests.chaos.scripted import Asked, Said
 
 from crossdock import Connector, Context, RawBatch, Record, RecordError, Reference, Settings, Stream
-from crossdock.config import connector_registry
-from crossdock.config.project import project
+from crossdock.config.project import connections_and_bound_streams, project
 from crossdock.errors import StoppedError
 from crossdock.mapping.stream_declaration import Filter
 from crossdock.resources import ResourceName
@@ -275,7 +274,7 @@ class World:
         shelves = self.books.shelves
         streams = [kind(shelves[kind.name], self.pulled) for kind in (Accounts, Customers, Invoices)]
         connector = Connector("chaos", "Chaos", ChaosSettings, lambda _settings: streams)
-        monkeypatch.setattr(connector_registry, "load_connector", lambda _name: connector)
+        monkeypatch.setattr(connections_and_bound_streams, "load_connector", lambda _name: connector)
         monkeypatch.setenv("KEY", "k")
         path = folder / "c.yaml"
         path.write_text(

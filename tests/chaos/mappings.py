@@ -21,8 +21,7 @@ from tests.chaos.chance import chaos_seed
 from tests.chaos.scripted import Scripted
 
 from crossdock import Connector, Context, DeclaredStream, RawBatch, Record, Settings, Stream, StreamConfig
-from crossdock.config import connector_registry
-from crossdock.config.project import project
+from crossdock.config.project import connections_and_bound_streams, project
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError
 from crossdock.mapping.stream_declaration import FailureLimits
@@ -87,7 +86,7 @@ class Bench:
             lambda _settings: list(streams),
             **{"webhooks": lambda _settings: webhooks, **facts},
         )
-        self.patch.setattr(connector_registry, "load_connector", lambda _name: connector)
+        self.patch.setattr(connections_and_bound_streams, "load_connector", lambda _name: connector)
         path = self.folder / "c.yaml"
         path.write_text(
             f"platform: {{base_url: {self.server.base_url}, tenant: acme, auth: {{kind: api_key, token: env:KEY}}}}\n"

@@ -27,7 +27,7 @@ from tests.partners.woocommerce.shop_order_views import order_view
 from tests.partners.woocommerce.shop_orders import Order as WooOrder
 from tests.partners.woocommerce.shop_settings import ShopSettings
 
-from crossdock.config.connector_registry import load_connector
+from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.runs.stream_trial import Trial
 from crossdock.testing import context
 from crossdock.testing.connector_context_and_reading import read

@@ -17,8 +17,7 @@ from pydantic import TypeAdapter
 from tests.documentation.fences import ROOT, Fence, fences, fences_of
 from tests.documentation.options import check_options
 
-from crossdock.config import connector_registry
-from crossdock.config.project import project
+from crossdock.config.project import connections_and_bound_streams, project
 from crossdock.config.project.project import ConfigFile
 from crossdock.connector import Connector
 from crossdock.console.sign_in.openid_provider import OpenIdSettings
@@ -101,7 +100,9 @@ def _connectors_of_the_pages(folder: Path, page: Path) -> Iterator[None]:
             points += [EntryPoint(name, value, Connector.group) for name, value in registered.items()]
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
-        patch.setattr(connector_registry, "entry_points", lambda group: EntryPoints([*_installed(group), *points]))
+        patch.setattr(
+            connections_and_bound_streams, "entry_points", lambda group: EntryPoints([*_installed(group), *points])
+        )
         yield
 
 

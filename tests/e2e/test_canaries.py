@@ -19,8 +19,8 @@ from tests.integration.notifications.receivers import Receiver, Relay, relaying
 from tests.integration.sources import orders_shop
 from tests.servers import served
 
-from crossdock.config import connector_registry
 from crossdock.config.notify_config import NotifyConfig
+from crossdock.config.project import connections_and_bound_streams
 from crossdock.services.notifications.mail_and_webhook_notifier import Notifier
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
 from crossdock.state import parse_database_url
@@ -315,7 +315,7 @@ def logins(site: Site, outputs: Outputs) -> None:
 
 def sources(site: Site, outputs: Outputs, monkeypatch: pytest.MonkeyPatch) -> None:
     """A shop that repeats our token in all that it says."""
-    load = connector_registry.load_connector
+    load = connections_and_bound_streams.load_connector
     monkeypatch.setattr(
         connector_registry,
         "load_connector",
@@ -346,7 +346,7 @@ def sources(site: Site, outputs: Outputs, monkeypatch: pytest.MonkeyPatch) -> No
             outputs.run(site.config, "plan", "web.products", "--json")
             outputs.run(site.config, "records", "list")
             outputs.keep_words(f"shop {number}", parse_database_url("sqlite:///state.db", site.folder))
-    monkeypatch.setattr(connector_registry, "load_connector", load)
+    monkeypatch.setattr(connections_and_bound_streams, "load_connector", load)
 
 
 def defects(site: Site, outputs: Outputs, monkeypatch: pytest.MonkeyPatch) -> None:

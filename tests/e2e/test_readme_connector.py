@@ -17,7 +17,7 @@ import pytest
 from tests.servers import served
 
 from crossdock.cli.main import main
-from crossdock.config import connector_registry
+from crossdock.config.project import connections_and_bound_streams
 from crossdock.sandbox import SandboxServer
 from crossdock.values import exact_json
 
@@ -111,7 +111,7 @@ def test_the_connector_of_the_readme_syncs(
     code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     namespace: dict[str, Any] = {}
     exec(compile(code[1] if code else "", "README.md", "exec", dont_inherit=True), namespace)
-    monkeypatch.setattr(connector_registry, "load_connector", lambda _: namespace["CONNECTOR"])
+    monkeypatch.setattr(connections_and_bound_streams, "load_connector", lambda _: namespace["CONNECTOR"])
     with SandboxServer(tmp_path / "sandbox") as sandbox:
         monkeypatch.setenv("PLATFORM_KEY", sandbox.api_key)
         monkeypatch.setenv("SHOP_TOKEN", TOKEN)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from crossdock.config.connector_registry import load_connector
+from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.testing.acceptance import SyncAcceptance
 from crossdock.testing.connector_under_test import ConnectorUnderTest
 from crossdock.testing.contract import StreamContract

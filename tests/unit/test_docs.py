@@ -15,7 +15,7 @@ from site_builder.reference_pages import generated
 from tests.documentation.config_blocks import data_of, files_of_pages, whole_config
 from tests.documentation.fences import DOCS, PAGES, ROOT, fences, fences_of
 
-from crossdock.config import connector_registry
+from crossdock.config.project import connections_and_bound_streams
 from crossdock.config.project.config_schema import config_schema
 from crossdock.config.project.effective_config import effective_config
 from crossdock.config.stream_configuration import StreamOverrides
@@ -34,7 +34,10 @@ def blocks(page: Path, language: str) -> list[str]:
 def known_keys() -> frozenset[str]:
     """Every key of a config file, from its JSON Schema."""
     schema = config_schema(
-        {name: connector_registry.load_connector(name).settings for name in connector_registry.installed_connectors()}
+        {
+            name: connections_and_bound_streams.load_connector(name).settings
+            for name in connections_and_bound_streams.installed_connectors()
+        }
     )
     return frozenset(key for part in (schema, *schema["$defs"].values()) for key in part["properties"])
 

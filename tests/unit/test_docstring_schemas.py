@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from crossdock.config import connector_registry
+from crossdock.config.project import connections_and_bound_streams
 from crossdock.config.project.config_schema import config_schema
 from crossdock.values.schema_descriptions_from_docstrings import SchemaGeneratorWithDescriptions, field_docstrings
 
@@ -47,7 +47,10 @@ def test_fields_have_their_docstrings() -> None:
 def test_every_config_key_has_a_description() -> None:
     """Editors show it, and so does the reference."""
     schema = config_schema(
-        {name: connector_registry.load_connector(name).settings for name in connector_registry.installed_connectors()}
+        {
+            name: connections_and_bound_streams.load_connector(name).settings
+            for name in connections_and_bound_streams.installed_connectors()
+        }
     )
     parts = {"": schema, **schema["$defs"]}
     assert [

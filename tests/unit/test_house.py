@@ -17,8 +17,8 @@ import httpx
 import pytest
 
 import crossdock
-from crossdock.config.connector_registry import installed_connectors, load_connector
 from crossdock.config.project import project
+from crossdock.config.project.connections_and_bound_streams import installed_connectors, load_connector
 from crossdock.connector import Connector
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.testing.connector_context_and_reading import context

@@ -6,21 +6,21 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from crossdock.config import connector_registry
+from crossdock.config.project import connections_and_bound_streams
 from crossdock.errors import ConfigError
 
 
 def install(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     point = EntryPoint("shop", value, "crossdock.connectors")
-    monkeypatch.setattr(connector_registry, "entry_points", lambda **_: [point])
+    monkeypatch.setattr(connections_and_bound_streams, "entry_points", lambda **_: [point])
 
 
 def test_a_name_that_is_not_installed_is_refused_with_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
     """A typo is the usual reason."""
     install(monkeypatch, "nowhere:CONNECTOR")
-    assert list(connector_registry.installed_connectors()) == ["shop"]
+    assert list(connections_and_bound_streams.installed_connectors()) == ["shop"]
     with pytest.raises(ConfigError, match=r"no connector is called 'shpo'; did you mean 'shop'\?") as refused:
-        connector_registry.load_connector("shpo")
+        connections_and_bound_streams.load_connector("shpo")
     assert refused.value.hint
 
 
@@ -36,4 +36,4 @@ def test_a_broken_connector_is_refused(monkeypatch: pytest.MonkeyPatch, value: s
     """Whatever its import raises."""
     install(monkeypatch, value)
     with pytest.raises(ConfigError, match=message):
-        connector_registry.load_connector("shop")
+        connections_and_bound_streams.load_connector("shop")

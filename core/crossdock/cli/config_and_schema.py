@@ -50,13 +50,13 @@ def schema(kind: str | None, *, as_json: bool) -> None:
 
     Draft 2020-12. With it, editors can complete and validate a config file.
     """
-    from crossdock.config import connector_registry
+    from crossdock.config.project import connections_and_bound_streams
     from crossdock.config.project.config_schema import config_schema
 
     del as_json
-    names = [kind] if kind else sorted(connector_registry.installed_connectors())
+    names = [kind] if kind else sorted(connections_and_bound_streams.installed_connectors())
     terminal_output.print_json(
-        config_schema({name: connector_registry.load_connector(name).settings for name in names})
+        config_schema({name: connections_and_bound_streams.load_connector(name).settings for name in names})
     )
 
 

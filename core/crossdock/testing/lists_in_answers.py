@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from crossdock.reading.sources.paginated_api_client import ApiClient
 from crossdock.testing.httpx_test_transports import RequestRecorder
-from crossdock.values import exact_json, pagination_members_and_cut_lists
+from crossdock.values import exact_json, json_paths
 from crossdock.values.json_paths import with_value_at_path
 
 ListPath = tuple[str | int, ...]
@@ -133,11 +133,9 @@ def path_of_only_object_list(body: Any, depth: int = _DEEPEST) -> ListPath | Non
 
 
 def _may_stand_beside_list(name: str, value: Any) -> bool:
-    plain = pagination_members_and_cut_lists.plain_name(name)
+    plain = json_paths.plain_name(name)
     is_number = _SIZE.fullmatch(plain) is not None or plain in {"page", "offset", "start"}
-    is_known = pagination_members_and_cut_lists.member_kind(
-        name
-    ) is not None or pagination_members_and_cut_lists.is_envelope_name(name)
+    is_known = json_paths.member_kind(name) is not None or json_paths.is_envelope_name(name)
     return is_known or is_number or plain in _BESIDE or value in (None, [], {})
 
 
@@ -231,7 +229,7 @@ def _with_continuation_signs(value: Any, following: str, place: ListPath) -> Any
 def _member_with_continuation_sign(name: str, value: Any, following: str, place: ListPath) -> Any:
     if name == place[0]:
         return _with_continuation_signs(value, following, place[1:])
-    match pagination_members_and_cut_lists.member_kind(name):
+    match json_paths.member_kind(name):
         case "more":
             return True
         case "last":
@@ -240,11 +238,7 @@ def _member_with_continuation_sign(name: str, value: Any, following: str, place:
             return value + 1 if isinstance(value, int) and not isinstance(value, bool) else following
         case "total" | "pages" if isinstance(value, int):
             return value + _MOST_FULL
-    return (
-        _with_continuation_signs(value, following, (*place, ""))
-        if pagination_members_and_cut_lists.is_envelope_name(name)
-        else value
-    )
+    return _with_continuation_signs(value, following, (*place, "")) if json_paths.is_envelope_name(name) else value
 
 
 def _json_or_none(body: bytes) -> Any:

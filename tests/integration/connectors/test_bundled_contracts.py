@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from crossdock.config import connector_registry
+from crossdock.config.project import connections_and_bound_streams
 from crossdock.connector import Connector
 from crossdock.testing import context
 from crossdock.testing.acceptance import SyncAcceptance
@@ -32,7 +32,7 @@ MODULES = (
 )
 BUNDLED = sorted(
     name
-    for name, point in connector_registry.installed_connectors().items()
+    for name, point in connections_and_bound_streams.installed_connectors().items()
     if point.value.startswith("crossdock_connectors.")
 )
 
@@ -52,7 +52,7 @@ def cases(kit: type[Case], connector: Connector[Any]) -> Iterator[type[Case]]:
 @pytest.mark.parametrize("name", BUNDLED)
 def test_every_stream_and_target_is_tested(name: str) -> None:
     """Each stream of the settings under test has the contract, and the connector the acceptance; so has the target."""
-    connector = connector_registry.load_connector(name)
+    connector = connections_and_bound_streams.load_connector(name)
     streams = [case() for case in cases(StreamContract, connector)]
     assert streams
     declared = set[str]()
@@ -70,7 +70,7 @@ def test_every_stream_and_target_is_tested(name: str) -> None:
 def test_no_test_of_the_kit_is_changed(name: str) -> None:
     """What is inherited is run: nothing replaces it, and no mark skips it."""
     for kit in KITS:
-        for case in cases(kit, connector_registry.load_connector(name)):
+        for case in cases(kit, connections_and_bound_streams.load_connector(name)):
             for test in (each for each in dir(kit) if each.startswith("test_")):
                 assert getattr(case, test) is getattr(kit, test), f"{case.__name__} replaces {test}"
             marks = {mark.name for mark in getattr(case, "pytestmark", ())}

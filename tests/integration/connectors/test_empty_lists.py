@@ -16,7 +16,7 @@ from tests.partners.shopify.order_lines import Line
 from tests.partners.shopify.reading import BASE_URL
 from tests.partners.shopify.site import Site
 
-from crossdock.config.connector_registry import load_connector
+from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.errors import RefusedError
 from crossdock.mapping.row_order_and_cursors import format_iso_instant_cursor
 from crossdock.runs.checked_batches import pulled_batches

@@ -11,7 +11,7 @@ from tests.integration.connectors.shop.woocommerce.test_contract import _OfWooCo
 from tests.partners.partner_server import Partner, PartnerAnswer, PartnerRequest
 from tests.partners.partner_transport import transport
 
-from crossdock.config.connector_registry import load_connector
+from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.runs.checked_batches import pulled_batches
 from crossdock.runs.parts_between_checkpoints import ReadParts
 from crossdock.testing import ManualClock, context

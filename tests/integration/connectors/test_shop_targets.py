@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crossdock.config.connector_registry import load_connector
+from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.targets import Answer
 from crossdock.testing.target_contract import TargetContract
 from crossdock.testing.target_under_test import TargetUnderTest

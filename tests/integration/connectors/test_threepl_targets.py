@@ -10,7 +10,7 @@ import pytest
 from tests.partners import threepl_vendors
 from tests.partners.plain_3pl import API_KEY
 
-from crossdock.config.connector_registry import load_connector
+from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.runs.moved_targets import current_address
 from crossdock.state import Scope
 from crossdock.targets import Answer, ExpectedRecord

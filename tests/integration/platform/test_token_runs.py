@@ -12,7 +12,7 @@ from tests.integration.platform.token_server import Reply, Seen, TokenServer, an
 from tests.integration.sources import orders_shop
 
 from crossdock.cli.main import main
-from crossdock.config import connector_registry
+from crossdock.config.project import connections_and_bound_streams
 
 PRODUCTS = 30
 CONFIG = """
@@ -47,7 +47,7 @@ def platform(seen: Seen) -> Reply:
 @pytest.fixture
 def config(server: TokenServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A config and its state; the shop and the platform are one server."""
-    load = connector_registry.load_connector
+    load = connections_and_bound_streams.load_connector
     monkeypatch.setattr(
         connector_registry,
         "load_connector",

@@ -12,7 +12,7 @@ from tests.integration.platform_source.reading import Reading
 from tests.partners.partner_server import PartnerServer, serving
 from tests.partners.plain_3pl import Plain3pl
 
-from crossdock.config import connector_registry
+from crossdock.config.project import connections_and_bound_streams
 
 ORDERS = {
     "read": "order",
@@ -37,7 +37,7 @@ ORDERS = {
 @pytest.fixture
 def depot(monkeypatch: pytest.MonkeyPatch) -> Iterator[PartnerServer]:
     """The fake with the products of the platform, and its connector installed."""
-    load = connector_registry.load_connector
+    load = connections_and_bound_streams.load_connector
     monkeypatch.setattr(
         connector_registry, "load_connector", lambda kind: depot_connector.CONNECTOR if kind == "depot" else load(kind)
     )

@@ -20,8 +20,7 @@ from tests.servers import served
 from tests.waiting import eventually
 
 from crossdock.cli.main import main
-from crossdock.config import connector_registry
-from crossdock.config.project import project
+from crossdock.config.project import connections_and_bound_streams, project
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import sync_and_replay
@@ -107,7 +106,7 @@ def product(number: int, *, price: float = 2.5, day: int = 1) -> dict[str, Any]:
 @pytest.fixture
 def config(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state_url: StateUrl) -> Iterator[Path]:
     """A config for the shop and a running sandbox, for each database; the connector is registered by its name."""
-    load = connector_registry.load_connector
+    load = connections_and_bound_streams.load_connector
     monkeypatch.setattr(
         connector_registry,
         "load_connector",

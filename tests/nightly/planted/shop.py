@@ -24,7 +24,7 @@ from crossdock import (
     SecretRef,
     Stream,
 )
-from crossdock.config.connector_registry import load_connector
+from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.errors import CrossdockError
 from crossdock.resources import ShippingAddress
 from crossdock.sources import BearerAuth, Checkpoint, Cursor, HttpSettings, windows

@@ -10,7 +10,7 @@ from tests.partners.partner_transport import transport
 from tests.partners.shopify.site import Site
 
 from crossdock import Context, RawBatch, Record
-from crossdock.config.connector_registry import load_connector
+from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.runs.stream_trial import Trial
 from crossdock.testing.connector_context_and_reading import context, read
 from crossdock.values.record_keys import key_text

@@ -13,9 +13,9 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from crossdock.config.connector_registry import load_connector
 from crossdock.config.project import project
 from crossdock.config.project.config_schema import config_schema
+from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.connector import Context, Finding
 from crossdock.errors import ConfigError
 from crossdock.reading.sources.run_context import SourceContext

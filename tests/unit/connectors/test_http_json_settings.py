@@ -9,8 +9,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from crossdock.config import connector_registry
-from crossdock.config.project import project
+from crossdock.config.project import connections_and_bound_streams, project
 from crossdock.config.project.config_schema import config_schema
 from crossdock.errors import FindingsError
 from crossdock.values import exact_json
@@ -245,7 +244,10 @@ def test_the_version_of_a_stream_stays() -> None:
 def test_the_schema_accepts_what_loads(tmp_path: Path) -> None:
     """An editor shows no error in a valid section, and one in a section with an unknown kind of pagination."""
     schema = config_schema(
-        {name: connector_registry.load_connector(name).settings for name in connector_registry.installed_connectors()}
+        {
+            name: connections_and_bound_streams.load_connector(name).settings
+            for name in connections_and_bound_streams.installed_connectors()
+        }
     )
     data = yaml.safe_load(CONFIG)
     shop = data["connections"]["shop"]

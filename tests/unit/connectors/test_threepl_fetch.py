@@ -15,7 +15,7 @@ from tests.partners.partner_transport import transport
 from tests.partners.shipbob import ShipBob
 
 from crossdock import Context
-from crossdock.config.connector_registry import load_connector
+from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.testing import context
 
 SHIPBOB, AMAZON = load_connector("shipbob"), load_connector("amazon_mcf")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from crossdock import RawBatch, Record, RecordError, Reference
-from crossdock.config.connector_registry import load_connector
+from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.targets import Answer, ExpectedRecord
 from crossdock.values import exact_json
 from crossdock.values.record_keys import key_text

@@ -15,7 +15,7 @@ from tests.partners.partner_transport import transport
 from tests.partners.shipbob import ShipBob
 
 from crossdock import Context, RawBatch, Record, RecordError, RefusedError
-from crossdock.config.connector_registry import load_connector
+from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.errors import CrossdockError
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, IncompleteListError
 from crossdock.sources import Checkpoint

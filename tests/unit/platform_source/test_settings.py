@@ -9,8 +9,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from crossdock.config import connector_registry
-from crossdock.config.project import project
+from crossdock.config.project import connections_and_bound_streams, project
 from crossdock.config.project.config_schema import config_schema
 from crossdock.config.project.effective_config import effective_config
 from crossdock.errors import ConfigError, FindingsError
@@ -145,7 +144,10 @@ def test_editors_and_config_show_know_the_kind(tmp_path: Path) -> None:
     """The schema accepts the config, and the effective config names no address or credential twice."""
     loaded(tmp_path, {"expand": ["customerId"], "first": "2026-01-01T00:00:00+01:00"})
     schema = config_schema(
-        {name: connector_registry.load_connector(name).settings for name in connector_registry.installed_connectors()}
+        {
+            name: connections_and_bound_streams.load_connector(name).settings
+            for name in connections_and_bound_streams.installed_connectors()
+        }
     )
     jsonschema_rs.validator_for(schema).validate(exact_json.loads((tmp_path / "c.yaml").read_bytes()))
     shown = effective_config(tmp_path / "c.yaml")["connections"]["erp"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.conftest import PIN
 
-from crossdock.config import connector_registry
+from crossdock.config.project import connections_and_bound_streams
 from crossdock.config.project.project import Project, load
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError
@@ -45,7 +45,7 @@ def load_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
 
     def load_config(streams: Sequence[Stream[Any]], connections: str = "w: {kind: made}") -> Project:
         connector = Connector("made", "Made", Settings, lambda _settings: streams)
-        monkeypatch.setattr(connector_registry, "load_connector", lambda _kind: connector)
+        monkeypatch.setattr(connections_and_bound_streams, "load_connector", lambda _kind: connector)
         config = tmp_path / "c.yaml"
         platform = f"{{base_url: {PIN.base_url}, tenant: acme, auth: {{kind: api_key, token: env:NOBODY}}}}"
         config.write_text(f"platform: {platform}\nconnections: {{{connections}}}\n")
@@ -191,7 +191,7 @@ def test_unsafe_addresses_are_refused_in_all_settings(
 ) -> None:
     """The error has the place in the config, and never the value, whatever the connector's author declared."""
     connector: Connector[Any] = Connector("made", "Made", PlainSettings, lambda _settings: ())
-    monkeypatch.setattr(connector_registry, "load_connector", lambda _kind: connector)
+    monkeypatch.setattr(connections_and_bound_streams, "load_connector", lambda _kind: connector)
     config = tmp_path / "c.yaml"
     platform = f"{{base_url: {PIN.base_url}, tenant: acme, auth: {{kind: api_key, token: env:NOBODY}}}}"
     config.write_text(f"platform: {platform}\nconnections: {{w: {{kind: made, {members}}}}}\n")
@@ -256,7 +256,7 @@ def test_wrong_facts_of_a_connector_are_findings(
     vars(module)["__getattr__"] = lambda _: Connector(**made)
     monkeypatch.setitem(sys.modules, module.__name__, module)
     points = [EntryPoint("odd", "odd_connector:CONNECTOR", Connector.group)]
-    monkeypatch.setattr(connector_registry, "entry_points", lambda group: points)
+    monkeypatch.setattr(connections_and_bound_streams, "entry_points", lambda group: points)
     config = tmp_path / "c.yaml"
     platform = f"{{base_url: {PIN.base_url}, tenant: acme, auth: {{kind: api_key, token: env:NOBODY}}}}"
     config.write_text(f"platform: {platform}\nconnections: {{w: {{kind: odd}}}}\n")

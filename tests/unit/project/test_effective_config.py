@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.config import connector_registry
+from crossdock.config.project import connections_and_bound_streams
 from crossdock.config.project.effective_config import PERSONAL, ChangedSetting, changed_settings, effective_config
 from crossdock.connector import Connector, Settings
 from crossdock.errors import ConfigError
@@ -113,7 +113,7 @@ def test_settings_of_any_connector_can_be_stored(config: Path, monkeypatch: pyte
         least: Decimal = Decimal("-Infinity")
 
     connector = Connector("made", "Made", MadeSettings, lambda _settings: ())
-    monkeypatch.setattr(connector_registry, "load_connector", lambda _kind: connector)
+    monkeypatch.setattr(connections_and_bound_streams, "load_connector", lambda _kind: connector)
     config.write_text(CONFIG[: CONFIG.index("    kind:")] + "    kind: made\n")
     made = effective_config(config)["connections"]["wms"]
     assert (made["regions"], made["most"], made["least"]) == (list("abcdefgh"), "inf", "-Infinity")

@@ -15,7 +15,7 @@ from tests.chaos.mappings import Bench, open_bench
 from tests.conftest import PIN
 
 from crossdock import Connector, Context, Filter, GoneLimits, ProductDraft, RawBatch, Record, Repair, Settings, Stream
-from crossdock.config import connector_registry
+from crossdock.config.project import connections_and_bound_streams
 from crossdock.config.project.config_schema import config_schema
 from crossdock.config.project.effective_config import effective_config
 from crossdock.config.project.project import load
@@ -66,7 +66,7 @@ def load_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
     def load_config(overrides: str, *streams: Stream[Any]) -> Stream[Any]:
         listed = streams or (Products(), Orders())
         connector = Connector("shop", "A shop", ShopSettings, lambda _settings: listed)
-        monkeypatch.setattr(connector_registry, "load_connector", lambda _kind: connector)
+        monkeypatch.setattr(connections_and_bound_streams, "load_connector", lambda _kind: connector)
         platform = f"{{base_url: {PIN.base_url}, tenant: acme, auth: {{kind: api_key, token: env:NOBODY}}}}"
         text = f"platform: {platform}\nconnections:\n  shop:\n    kind: shop\n    streams: {overrides}\n"
         (tmp_path / "c.yaml").write_text(text)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import pytest
 from pydantic import BaseModel, Field
 
-from crossdock.config import connector_registry
+from crossdock.config.project import connections_and_bound_streams
 from crossdock.config.project.project import ConfigFile
 from crossdock.config.stream_configuration import StreamOverrides, settings_model_with_streams_key
 from crossdock.errors import FindingsError
@@ -54,8 +54,8 @@ def every_model() -> dict[str, Model]:
     """Every model of a config file, with the settings of all installed connectors."""
     found: dict[str, Model] = {}
     kinds = [
-        settings_model_with_streams_key(connector_registry.load_connector(name).settings)
-        for name in connector_registry.installed_connectors()
+        settings_model_with_streams_key(connections_and_bound_streams.load_connector(name).settings)
+        for name in connections_and_bound_streams.installed_connectors()
     ]
     waiting: list[Model] = [ConfigFile, StreamOverrides, *kinds]
     while waiting:

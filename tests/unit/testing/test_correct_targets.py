@@ -22,7 +22,7 @@ from tests.unit.testing.target_connector import (
 )
 
 from crossdock import Connector, Filter
-from crossdock.config.connector_registry import load_connector
+from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.errors import CrossdockError, RecordError
 from crossdock.sources import Api, ApiAnswer
 from crossdock.targets import (

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, Params, parameter_pairs
 from crossdock.reading.sources.compact_id_set import IdSet
-from crossdock.values import exact_json, pagination_members_and_cut_lists
+from crossdock.values import exact_json, json_paths
 from crossdock.values.json_paths import at_path, column_text, names_in_path
 
 _IGNORED = (
@@ -383,7 +383,7 @@ def _behaves_like_position(name: str, found: _Parameter) -> bool:
 
 def names_a_page_number(name: str) -> bool:
     """Return whether a parameter with this name is the number of a page."""
-    return _PAGE.fullmatch(pagination_members_and_cut_lists.plain_name(name)) is not None
+    return _PAGE.fullmatch(json_paths.plain_name(name)) is not None
 
 
 def _names_a_position(name: str) -> bool:

@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl, urlsplit
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.list_completeness_evidence import names_a_page_number
 from crossdock.reading.sources.pagination import Paginator, SizedPages, link_target
-from crossdock.values import exact_json, pagination_members_and_cut_lists
-from crossdock.values.pagination_members_and_cut_lists import RECORDS
+from crossdock.values import exact_json, json_paths
+from crossdock.values.json_paths import RECORDS
 
 _ERROR = re.compile("(odata)?errors?")
 _SUCCESS = re.compile("(is)?success(ful)?|succeeded|ok")
@@ -162,7 +162,7 @@ class SignsOfUnreadRecords:
                 is_word = is_word or (not value and _NO_WORD.fullmatch(place) is None)
             elif kind == "previous":
                 self._previous = self._previous or (place if value and self._pages == 1 else None)
-            elif (number := pagination_members_and_cut_lists.whole_number(value)) is not None:
+            elif (number := json_paths.whole_number(value)) is not None:
                 numbers[place] = kind, number
         self._is_trusted = self._is_trusted and not (self._said_last and bool(records))
         self._said_last = is_word and self._next is None
@@ -296,10 +296,8 @@ class SignsOfUnreadRecords:
                 or self._sign_kind_and_value_among_others(value, place, name)
             ) is not None:
                 yield path, *found
-            plain = pagination_members_and_cut_lists.plain_name(name)
-            is_described = _REPORT.fullmatch(plain) is not None or pagination_members_and_cut_lists.is_envelope_name(
-                name
-            )
+            plain = json_paths.plain_name(name)
+            is_described = _REPORT.fullmatch(plain) is not None or json_paths.is_envelope_name(name)
             if is_described or (self._records or "").startswith(f"{path}/"):
                 yield from self._signs_in_members(member, path, depth + 1)
             elif not place.endswith("links") and (
@@ -310,19 +308,19 @@ class SignsOfUnreadRecords:
     def _sign_kind_and_value_among_others(
         self, around: Mapping[str, Any], place: str, name: str
     ) -> tuple[str, Any] | None:
-        plain, value = pagination_members_and_cut_lists.plain_name(name), around[name]
+        plain, value = json_paths.plain_name(name), around[name]
         is_beside = (self._records or "/").rpartition("/")[0] == place
         if (
             plain == "cursor"
             and is_beside
             and isinstance(value, str)
-            and pagination_members_and_cut_lists.member_states_that_more_follow("next", value)
+            and json_paths.member_states_that_more_follow("next", value)
         ):
             return "cursor", None
         if plain == "length" and is_beside and len(around) == 2:  # of Odoo; others give the size of a page so
             return "total", value
         if _TEXT_OF_FAULT.fullmatch(plain) or _MESSAGE.fullmatch(plain):
-            is_well = any(map(_says_success, map(pagination_members_and_cut_lists.plain_name, around), around.values()))
+            is_well = any(map(_says_success, map(json_paths.plain_name, around), around.values()))
             return ("none", None) if is_well else _verdict_sign(name, value)
         if _WARNING.fullmatch(plain) and _OUTAGE.search(_SEPARATORS.sub("_", str(value).lower())):
             return _verdict_sign(name, value)
@@ -359,45 +357,39 @@ def sign_of_incomplete_record(
         other is not None and isinstance(other.body, dict) and {*found} == {*other.body}
     ):
         return None
-    told = [
-        pagination_members_and_cut_lists.plain_name(name)
-        for name, value in found.items()
-        if value not in (None, "", [], {})
-    ]
+    told = [json_paths.plain_name(name) for name, value in found.items() if value not in (None, "", [], {})]
     is_report = all(_matches_any(name, *_REPORTED) for name in told)
     is_word = len(told) == 1 and (_MESSAGE.fullmatch(told[0]) or _STATUS.fullmatch(told[0]))
     return sign_of_error_beside_empty_list(answer, place, ignored) if is_report and not is_word else None
 
 
 def _verdict_sign(name: str, value: Any) -> tuple[str, tuple[str, Any]]:
-    return "verdict", (pagination_members_and_cut_lists.plain_name(name), value)
+    return "verdict", (json_paths.plain_name(name), value)
 
 
 def _sign_kind_and_value(name: str, value: Any) -> tuple[str, Any] | None:
-    plain = pagination_members_and_cut_lists.plain_name(name)
+    plain = json_paths.plain_name(name)
     if (found := _page_sign_kind_and_value(name, value)) is not None:
         return found
     if plain in _FIRST and value is False:
         return "previous", True
-    if plain in pagination_members_and_cut_lists.LINKS and isinstance(value, list):
-        return "next", any(map(pagination_members_and_cut_lists.is_next_link, value))
+    if plain in json_paths.LINKS and isinstance(value, list):
+        return "next", any(map(json_paths.is_next_link, value))
     return ("error", None) if _reports_error(plain, value) else None
 
 
 def _page_sign_kind_and_value(name: str, value: Any) -> tuple[str, Any] | None:
     """Return what a member or header says about pages and numbers of records, or None."""
-    kind = pagination_members_and_cut_lists.member_kind(name)
+    kind = json_paths.member_kind(name)
     if kind == "pages" and isinstance(value, bool):
         return "next", not value  # it says whether this is the last page
     if kind in {"total", "pages"}:
         return kind, value
     if kind == "previous":
-        return "previous", pagination_members_and_cut_lists.member_states_that_more_follow(kind, value)
+        return "previous", json_paths.member_states_that_more_follow(kind, value)
     if kind is not None:
-        return "next", pagination_members_and_cut_lists.member_states_next_page(name, value)
-    is_left = _LEFT.fullmatch(
-        pagination_members_and_cut_lists.plain_name(name)
-    ) and pagination_members_and_cut_lists.member_states_that_more_follow("more", value)
+        return "next", json_paths.member_states_next_page(name, value)
+    is_left = _LEFT.fullmatch(json_paths.plain_name(name)) and json_paths.member_states_that_more_follow("more", value)
     return ("next", True) if is_left else None
 
 
@@ -428,7 +420,7 @@ def member_reporting_failure(record: Any) -> str | None:
     Only its errors and its success count: a status or a code may be the record's own.
     """
     for name, value in record.items() if isinstance(record, Mapping) else ():
-        plain = pagination_members_and_cut_lists.plain_name(name)
+        plain = json_paths.plain_name(name)
         if _REFUSAL.fullmatch(plain) and _may_report_error(plain, value, has_records=False):
             return str(name)
     return None
@@ -436,9 +428,7 @@ def member_reporting_failure(record: Any) -> str | None:
 
 def _page_size_name_and_number(params: Iterable[tuple[str, str | int | None]]) -> tuple[str, int] | None:
     for name, value in params:
-        if _SIZE.fullmatch(pagination_members_and_cut_lists.plain_name(name)) and (
-            number := pagination_members_and_cut_lists.whole_number(value)
-        ):
+        if _SIZE.fullmatch(json_paths.plain_name(name)) and (number := json_paths.whole_number(value)):
             return name, number
     return None
 
@@ -458,7 +448,7 @@ def _reports_error(name: str, value: Any) -> bool:
     if _PARTIAL.fullmatch(name):
         return value is True
     if name == "shards" and isinstance(value, Mapping):  # of Elasticsearch
-        failed, total, successful = map(pagination_members_and_cut_lists.whole_number, map(value.get, _SHARDS))
+        failed, total, successful = map(json_paths.whole_number, map(value.get, _SHARDS))
         return bool(failed) or (total is not None and successful is not None and successful < total)
     return name == "status" and isinstance(value, str) and value.lower() in _FAILED
 
@@ -471,16 +461,14 @@ def _may_report_error(name: str, value: Any, *, has_records: bool) -> bool:
         return str(value).lower() in _FALSE or _is_failure_word_or_negative(value)
     if isinstance(value, bool | dict | list) or value is None:
         return has_records and value is False and _WHOLE.fullmatch(name) is not None
-    number = pagination_members_and_cut_lists.whole_number(value)
+    number = json_paths.whole_number(value)
     if number is None or number < 0:
         is_code = (
             has_records
             and _CODE.fullmatch(name) is not None
             and not (says_there_is_no_error(value) or _says_no_records(value))
         )
-        is_unfinished = (
-            has_records and _UNFINISHED.fullmatch(pagination_members_and_cut_lists.plain_name(str(value))) is not None
-        )
+        is_unfinished = has_records and _UNFINISHED.fullmatch(json_paths.plain_name(str(value))) is not None
         return is_code or is_unfinished or _is_failure_word_or_negative(value)
     is_unusual = has_records and number != 1 and not says_there_is_no_error(value) and _CODE.fullmatch(name) is not None
     return number != _NOT_FOUND and (400 <= number < 600 or is_unusual)
@@ -504,21 +492,14 @@ def says_there_is_no_error(value: Any) -> bool:
         )
     if isinstance(value, dict):
         return all(map(says_there_is_no_error, value.values()))
-    return (
-        value is None
-        or value is False
-        or _FINE.fullmatch(pagination_members_and_cut_lists.plain_name(str(value))) is not None
-    )
+    return value is None or value is False or _FINE.fullmatch(json_paths.plain_name(str(value))) is not None
 
 
 def _identifies_something_by_zero(item: Mapping[str, Any]) -> bool:
     """Return whether a member that is no code has a number, such as the one of a shard that failed."""
-    plain = ((pagination_members_and_cut_lists.plain_name(name), value) for name, value in item.items())
+    plain = ((json_paths.plain_name(name), value) for name, value in item.items())
     codes = _CODE, _FAULT, _STATUS
-    return any(
-        pagination_members_and_cut_lists.whole_number(value) == 0 and not _matches_any(name, *codes)
-        for name, value in plain
-    )
+    return any(json_paths.whole_number(value) == 0 and not _matches_any(name, *codes) for name, value in plain)
 
 
 def _matches_any(name: str, *forms: re.Pattern[str]) -> bool:
@@ -546,6 +527,6 @@ def _page_number_in_address(address: str | None) -> int | None:
     """Return the number of the page at *address*; None if it names none."""
     params = parse_qsl(urlsplit(address or "").query)
     return next(
-        (pagination_members_and_cut_lists.whole_number(value) for name, value in params if names_a_page_number(name)),
+        (json_paths.whole_number(value) for name, value in params if names_a_page_number(name)),
         None,
     )

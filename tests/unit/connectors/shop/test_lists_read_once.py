@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from crossdock.config.connector_registry import load_connector
+from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.mapping.row_order_and_cursors import format_iso_instant_cursor
 from crossdock.testing import ManualClock, context
 from crossdock_connectors.shop.lists_read_once import read_list_once_per_run

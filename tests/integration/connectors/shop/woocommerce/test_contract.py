@@ -17,7 +17,7 @@ from tests.partners.woocommerce.shop_keys import ApiKey
 from tests.partners.woocommerce.shop_settings import ShopSettings
 
 from crossdock import Finding
-from crossdock.config.connector_registry import load_connector
+from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.errors import UnauthorizedError
 from crossdock.testing import ManualClock, context
 from crossdock.testing.contract import StreamContract

@@ -14,7 +14,7 @@ from tests.partners.partner_server import Partner, PartnerAnswer, PartnerRequest
 from tests.partners.partner_transport import transport
 from tests.partners.woocommerce.shop import FakeShop
 
-from crossdock.config.connector_registry import load_connector
+from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.errors import RemoteError
 from crossdock.testing import context
 from crossdock.testing.connector_context_and_reading import read

@@ -21,7 +21,7 @@ from tests.partners.woocommerce.shop import FakeShop
 from tests.partners.woocommerce.shop_settings import ShopSettings
 
 from crossdock import Context
-from crossdock.config.connector_registry import load_connector
+from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.sources import NotFoundError
 from crossdock.testing import context
 from crossdock_connectors.shop.woocommerce.lists_and_records_by_id import WITHOUT_REFUNDS

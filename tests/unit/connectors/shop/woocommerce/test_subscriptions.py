@@ -11,7 +11,7 @@ from tests.partners.partner_transport import transport
 from tests.partners.woocommerce.shop import FakeShop
 from tests.partners.woocommerce.shop_keys import ApiKey
 
-from crossdock.config.connector_registry import load_connector
+from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.errors import RemoteError, UnauthorizedError
 from crossdock.testing import context
 from crossdock.values.config_base_types import Secret

@@ -13,7 +13,7 @@ from tests.partners.partner_transport import transport
 from tests.partners.shipbob import ShipBob
 from tests.partners.shipbob_client import CHANNELS, LOCATIONS
 
-from crossdock.config.connector_registry import load_connector
+from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.errors import ConfigError, RefusedError, RemoteError
 from crossdock.testing import ManualClock, context
 from crossdock.values.config_base_types import Secret

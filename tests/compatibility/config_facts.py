@@ -8,13 +8,16 @@ from typing import Any
 
 from tests.compatibility.facts import LIMIT, LIMITS, REQUIRED, Fact
 
-from crossdock.config import connector_registry
+from crossdock.config.project import connections_and_bound_streams
 from crossdock.config.project.config_schema import config_schema
 
 
 def schema() -> dict[str, Any]:
     return config_schema(
-        {name: connector_registry.load_connector(name).settings for name in connector_registry.installed_connectors()}
+        {
+            name: connections_and_bound_streams.load_connector(name).settings
+            for name in connections_and_bound_streams.installed_connectors()
+        }
     )
 
 

@@ -317,7 +317,7 @@ def sources(site: Site, outputs: Outputs, monkeypatch: pytest.MonkeyPatch) -> No
     """A shop that repeats our token in all that it says."""
     load = connections_and_bound_streams.load_connector
     monkeypatch.setattr(
-        connector_registry,
+        connections_and_bound_streams,
         "load_connector",
         lambda name: orders_shop.CONNECTOR if name == "orders_shop" else load(name),
     )

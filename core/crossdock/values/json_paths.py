@@ -1,4 +1,7 @@
-"""Members of JSON values: by JSON pointer with a type, by dotted path as text, lists as rows. Errors quote no value."""
+"""Members of JSON values: by JSON pointer with a type, by dotted path as text, lists as rows. Errors quote no value.
+
+Also what members beside a list say of it, such as its length or its next page, and texts that no state can hold.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,9 @@ from pydantic_core.core_schema import ErrorType
 
 from crossdock.errors import RecordError
 from crossdock.values import exact_json
+
+# ---- members beside a list: the number of elements, and whether more follow than are listed
+
 
 Kind = Literal["total", "pages", "next", "more", "last", "previous"]
 

@@ -49,7 +49,7 @@ def config(server: TokenServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """A config and its state; the shop and the platform are one server."""
     load = connections_and_bound_streams.load_connector
     monkeypatch.setattr(
-        connector_registry,
+        connections_and_bound_streams,
         "load_connector",
         lambda name: orders_shop.CONNECTOR if name == "orders_shop" else load(name),
     )

@@ -39,7 +39,9 @@ def depot(monkeypatch: pytest.MonkeyPatch) -> Iterator[PartnerServer]:
     """The fake with the products of the platform, and its connector installed."""
     load = connections_and_bound_streams.load_connector
     monkeypatch.setattr(
-        connector_registry, "load_connector", lambda kind: depot_connector.CONNECTOR if kind == "depot" else load(kind)
+        connections_and_bound_streams,
+        "load_connector",
+        lambda kind: depot_connector.CONNECTOR if kind == "depot" else load(kind),
     )
     partner = Plain3pl(owners=("acme",))
     for number in range(3):

@@ -108,7 +108,7 @@ def config(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state_ur
     """A config for the shop and a running sandbox, for each database; the connector is registered by its name."""
     load = connections_and_bound_streams.load_connector
     monkeypatch.setattr(
-        connector_registry,
+        connections_and_bound_streams,
         "load_connector",
         lambda name: orders_shop.CONNECTOR if name == "orders_shop" else load(name),
     )

@@ -15,7 +15,7 @@ from crossdock.config.project import project
 from crossdock.console.started_commands import StartedCommands
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.state.db import schema
-from crossdock.values.safe_local_files import create_private_folder, replace_file
+from crossdock.values.safe_local_files import create_private_folder, replace_file_atomically
 
 ROWS = 60  # of each list: more than one page of it
 STREAM = "wms.items"
@@ -320,7 +320,7 @@ def _commands(commands: StartedCommands, text: Text) -> None:
         names = ("title", "person", "address", "reason")
         facts: dict[str, Any] = {name: text() for name in names} | {"started_at": "2099-01-01T00:00:00+00:00"}
         facts |= {"arguments": ["plan", text()], "about": [text()]}
-        replace_file(kept / "command.json", json.dumps(facts).encode())
-        replace_file(kept / "output", "\n".join(text() for _ in range(200)).encode(errors="replace"))
-        replace_file(kept / "exit_code", b"0")
-        replace_file(kept / "plan", b"{}")
+        replace_file_atomically(kept / "command.json", json.dumps(facts).encode())
+        replace_file_atomically(kept / "output", "\n".join(text() for _ in range(200)).encode(errors="replace"))
+        replace_file_atomically(kept / "exit_code", b"0")
+        replace_file_atomically(kept / "plan", b"{}")

@@ -21,7 +21,7 @@ from pydantic import (
 
 from crossdock import ConfigModel
 from crossdock.resources import Exact, Instant, ResourceModel
-from crossdock.values.config_base_types import finding_about_key
+from crossdock.values.config_base_types import make_pydantic_error_at_key
 from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT
 from crossdock.values.time_formats_and_zones import check_zone_name
 from crossdock_connectors.request_time_formats import TimeLayout, format_time
@@ -62,14 +62,14 @@ class Member(ConfigModel):
     @model_validator(mode="after")
     def _check_member(self) -> Self:
         if self.max_length is not None and self.type != "text":
-            raise finding_about_key(("max_length",), "needs type: text")
+            raise make_pydantic_error_at_key(("max_length",), "needs type: text")
         if self.format is not None and self.type != "instant":
-            raise finding_about_key(("format",), "needs type: instant")
+            raise make_pydantic_error_at_key(("format",), "needs type: instant")
         if self.timezone is not None and self.format is None:
-            raise finding_about_key(("timezone",), "needs format: instants without one are sent in UTC")
+            raise make_pydantic_error_at_key(("timezone",), "needs format: instants without one are sent in UTC")
         if bool(self.members) is not (self.type in {"object", "list"}):
             needed = f"is missing: a {self.type} has members" if not self.members else "needs type: object or list"
-            raise finding_about_key(("members",), needed)
+            raise make_pydantic_error_at_key(("members",), needed)
         return self
 
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from crossdock import ConfigModel
 from crossdock.sources import NameForm
 from crossdock.targets import BatchProfile, EndpointProfile, FileContentConfig, FileRecord, RecordShape, TargetResource
-from crossdock.values.config_base_types import finding_about_key
+from crossdock.values.config_base_types import make_pydantic_error_at_key
 from crossdock.values.field_types import MAX_ID_LENGTH
 from crossdock_connectors.draft_models_declared_in_config import MemberName, Members, draft_model, full_example
 
@@ -34,14 +34,16 @@ class FileRecordConfig(ConfigModel):
     @model_validator(mode="after")
     def _check_members(self) -> Self:
         if self.name in self.members:
-            raise finding_about_key(("name",), "holds the external id of the record: leave it out of members")
+            raise make_pydantic_error_at_key(("name",), "holds the external id of the record: leave it out of members")
         if self.by is not None and self.by not in self.members:
-            raise finding_about_key(("by",), "is none of members")
+            raise make_pydantic_error_at_key(("by",), "is none of members")
         if "create" not in self.content.expressible_operations:
-            raise finding_about_key(("content",), "cannot express a new record")
+            raise make_pydantic_error_at_key(("content",), "cannot express a new record")
         example = FileRecord("create", "", {**full_example(self.members), self.name: ""})
         if unknown := self.content.names_lacking_in_record(example):
-            raise finding_about_key(("content",), f"shows {', '.join(unknown)}, and members has no such member")
+            raise make_pydantic_error_at_key(
+                ("content",), f"shows {', '.join(unknown)}, and members has no such member"
+            )
         return self
 
 

@@ -19,7 +19,7 @@ from crossdock.mapping.stream_declaration import PLATFORM, Filter, Mode, StreamD
 from crossdock.reading.sources.stream_context import Context, Settings
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.values import exact_json
-from crossdock.values.author_code_errors import described_value_type
+from crossdock.values.author_code_errors import type_name_of_wrong_value
 from crossdock.values.raw_rows_and_records import JSON, RawBatch, Record
 
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
         made = self.to_resource(copied)
         kind = self._draft_model
         if not isinstance(made, kind | Mapping):
-            message = f"to_resource returned {described_value_type(made)} instead of {kind.__name__} or its members"
+            message = f"to_resource returned {type_name_of_wrong_value(made)} instead of {kind.__name__} or its members"
             code: CodeType | None = getattr(self.to_resource, "__code__", None)
             place = f"; see line {code.co_firstlineno} of {code.co_filename}" if code else ""
             raise RecordError("mapping_failed", message + place)

@@ -29,7 +29,7 @@ from crossdock.values.field_types import (
     PlatformId,
     Text,
     Units,
-    minor_unit_digits,
+    minor_unit_digits_or_value_error,
 )
 
 __all__ = [
@@ -112,7 +112,7 @@ def _wire_value(value: object) -> object:
 
 def _refuse_decimals_without_minor_unit(currency: str | None, prices: Sequence[tuple[str, Decimal | None]]) -> None:
     """Unit prices may have more decimals than the minor unit, but none in a currency without one."""
-    if currency is None or minor_unit_digits(currency) != 0:
+    if currency is None or minor_unit_digits_or_value_error(currency) != 0:
         return
     for place, price in prices:
         if price is not None and price != price.to_integral_value():

@@ -46,7 +46,7 @@ from crossdock.platform.platform_config import Header
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.config_base_types import ConfigModel, Secret, SecretRef
 from crossdock.values.json_access import JsonAccess
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 
 if TYPE_CHECKING:
     from crossdock.reading.sources.stream_context import Context, Settings
@@ -206,8 +206,8 @@ class Webhooks(Generic[S]):
 
 def read_subscription(item: Any, source: str, *, topic: str, address: str, active: bool) -> Subscription:
     """Parse the subscription *item* of an answer. *topic*, or a list of topics, and *address* are members of it."""
-    topics = at_path(item, topic)
-    found = {"id": at_path(item, "id"), address: at_path(item, address)}
+    topics = value_at_path_or_missing(item, topic)
+    found = {"id": value_at_path_or_missing(item, "id"), address: value_at_path_or_missing(item, address)}
     found[topic] = ",".join(each for each in topics if isinstance(each, str)) if isinstance(topics, list) else topics
     for name, value in found.items():
         if isinstance(value, bool) or not isinstance(value, str | int) or value == "":

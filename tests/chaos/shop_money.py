@@ -31,7 +31,7 @@ from crossdock.config.project.connections_and_bound_streams import load_connecto
 from crossdock.runs.stream_trial import Trial
 from crossdock.testing import context
 from crossdock.testing.connector_context_and_reading import read
-from crossdock.values.field_types import minor_unit_digits
+from crossdock.values.field_types import minor_unit_digits_or_value_error
 
 ROUNDS = 4
 AT_ONCE = 8  # orders of one shop
@@ -45,7 +45,7 @@ def total_of(draft: Mapping[str, Any]) -> Decimal:
 
 
 def unit_of(currency: str) -> Decimal:
-    return Decimal(1).scaleb(-(minor_unit_digits(currency) or 0))
+    return Decimal(1).scaleb(-(minor_unit_digits_or_value_error(currency) or 0))
 
 
 @dataclass

@@ -38,7 +38,7 @@ def data_of(fence: Fence) -> Any:
     """What a block says, strictly parsed: no key twice, and no value that YAML misreads."""
     if yaml.safe_load(fence.text) is None:
         return {}
-    return yaml_reader.parse(fence.text, fence.place, {}).data
+    return yaml_reader.parse_yaml_mapping(fence.text, fence.place, {}).data
 
 
 @cache

@@ -14,7 +14,7 @@ from crossdock.values import config_file
 pytestmark = pytest.mark.nightly
 
 SMALL = Size(12, 12, 12)
-CONFIG = config_file.read(Path(__file__).with_name("sql_server.yaml")).data
+CONFIG = config_file.read_config_with_overrides(Path(__file__).with_name("sql_server.yaml")).data
 
 
 @pytest.fixture(scope="module")

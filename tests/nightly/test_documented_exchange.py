@@ -17,7 +17,7 @@ from crossdock.values import yaml_reader
 
 PAGES = Path(__file__).parents[2] / "docs" / "how_to" / "exchange_files"
 CSV, X12 = (
-    yaml_reader.parse(text, page, None).data
+    yaml_reader.parse_yaml_mapping(text, page, None).data
     for page in ("csv_exchange.md", "x12_exchange.md")
     for text in re.findall(r"^```yaml\n(.*?)^```", (PAGES / page).read_text("utf-8"), re.DOTALL | re.MULTILINE)
 )

@@ -24,7 +24,7 @@ from typing import Any
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest
 
 from crossdock.testing import ManualClock
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 
 CLIENT = "extensiv-client", "extensiv-secret"
 CUSTOMER, OTHER = 1, 2
@@ -190,5 +190,5 @@ class Extensiv:
 def _meets(record: dict[str, Any], condition: str) -> bool:
     match = _CONDITION.fullmatch(condition)
     assert match, condition
-    found = str(at_path(record, match[1]))
+    found = str(value_at_path_or_missing(record, match[1]))
     return found == match[3] if match[2] == "==" else found >= match[3]

@@ -19,7 +19,7 @@ from tests.partners.threepl_stage import LONG_AGO
 
 from crossdock.sandbox import SandboxServer
 from crossdock.values import exact_json
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 
 CREATE, SET = b"mutation fulfillmentCreate", b"mutation inventorySetQuantities"
 LOOK_UP, LOOK_UP_STOCK = b"query shipments", b"query stockOf"
@@ -49,7 +49,7 @@ class Watched:
     def answer(self, request: PartnerRequest) -> PartnerAnswer:
         self.requests.append(request.body)
         given = self.before(request) or self.shop.answer(request)
-        cost = at_path(exact_json.loads(given.content()), _COST) if given.status == 200 else 0
+        cost = value_at_path_or_missing(exact_json.loads(given.content()), _COST) if given.status == 200 else 0
         self.points += cost if isinstance(cost, int) else 0
         return given
 

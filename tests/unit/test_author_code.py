@@ -28,7 +28,7 @@ from crossdock.values.author_code_errors import (
     AuthorCodeError,
     author_code_error_or_none,
     convert_author_errors,
-    described_exception,
+    masked_exception_text_with_place,
     shortened_text,
 )
 from crossdock.values.config_base_types import ConfigModel, SecretRef
@@ -159,7 +159,7 @@ def test_what_the_machine_ends_is_told_too() -> None:
 
 def test_an_exception_without_a_frame_is_told_by_the_first_line_of_the_code() -> None:
     """A library's exception may have no frame of the author: the line of the method is shown."""
-    told = described_exception(TypeError("no list"), deep, "pull")
+    told = masked_exception_text_with_place(TypeError("no list"), deep, "pull")
     assert told == f"TypeError in pull, line {deep.__code__.co_firstlineno} of {__file__}: no list"
 
 

@@ -34,7 +34,7 @@ class Whole(ConfigModel):
 def read(tmp_path: Path, text: str) -> Whole:
     path = tmp_path / "c.yaml"
     path.write_text(text, encoding="utf-8")
-    document = config_file.read(path)
+    document = config_file.read_config_with_overrides(path)
     return document.validated_as_model(Whole, document.data)
 
 
@@ -111,7 +111,7 @@ def test_numbers_are_exact_until_a_model_wants_a_float(tmp_path: Path) -> None:
 def test_a_missing_file_says_so(tmp_path: Path) -> None:
     """The hint names the option."""
     with pytest.raises(ConfigError, match="no such config file"):
-        config_file.read(tmp_path / "none.yaml")
+        config_file.read_config_with_overrides(tmp_path / "none.yaml")
 
 
 def test_secrets_come_from_the_environment_or_an_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,11 +178,11 @@ def test_a_config_is_a_small_utf_8_file(tmp_path: Path) -> None:
     """A folder, a device without end and a byte that is not UTF-8 are findings; the byte's with line and column."""
     (tmp_path / "c.yaml").write_bytes("name: x\r\nÄ: \xff".encode("latin-1"))
     with pytest.raises(ConfigError, match=r"c.yaml:2:1: is not UTF-8 text"):
-        config_file.read(tmp_path / "c.yaml")
+        config_file.read_config_with_overrides(tmp_path / "c.yaml")
     with pytest.raises(ConfigError, match="larger than 1,048,576 bytes"):
-        config_file.read(Path("/dev/zero"))
+        config_file.read_config_with_overrides(Path("/dev/zero"))
     with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
-        config_file.read(tmp_path)
+        config_file.read_config_with_overrides(tmp_path)
 
 
 def test_a_flood_of_findings_is_cut(tmp_path: Path) -> None:
@@ -237,11 +237,11 @@ def test_later_files_override_earlier_ones(tmp_path: Path) -> None:
     first.write_text("name: x\nparts: {a: {size: 1, label: l}, b: {}}\ntoken: file:key")
     second.write_text("parts: {a: {size: 2}}")
     third.write_text("name: y\nparts:\n  b: {szie: 7}\n  a: {label: 1}")
-    document = config_file.read(first, second)
+    document = config_file.read_config_with_overrides(first, second)
     whole = document.validated_as_model(Whole, document.data)
     assert (whole.name, whole.parts["a"]) == ("x", Part(size=2, label="l"))
     assert whole.token == Secret("file:key", tmp_path)
-    document = config_file.read(first, second, third)
+    document = config_file.read_config_with_overrides(first, second, third)
     with pytest.raises(ConfigError) as refused:
         document.validated_as_model(Whole, document.data)
     assert f"{third}:3:7: parts.b.szie: unknown key" in str(refused.value)
@@ -252,5 +252,5 @@ def test_a_missing_override_is_named(tmp_path: Path) -> None:
     """The message names the file that is missing."""
     (tmp_path / "c.yaml").write_text("name: x")
     with pytest.raises(ConfigError, match="no such config file") as refused:
-        config_file.read(tmp_path / "c.yaml", tmp_path / "none.yaml")
+        config_file.read_config_with_overrides(tmp_path / "c.yaml", tmp_path / "none.yaml")
     assert refused.value.where == str(tmp_path / "none.yaml")

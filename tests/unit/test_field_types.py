@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from crossdock.values.field_types import Country, Currency, Exact, Instant, is_valid_target_id, minor_unit_digits
+from crossdock.values.field_types import (
+    Country,
+    Currency,
+    Exact,
+    Instant,
+    is_valid_target_id,
+    minor_unit_digits_or_value_error,
+)
 
 EXACT: TypeAdapter[Decimal] = TypeAdapter(Exact)
 
@@ -33,7 +40,11 @@ def test_other_numbers_are_refused(value: Any) -> None:
 
 def test_codes_are_those_of_the_standards() -> None:
     """ISO 4217 and ISO 3166-1, with the minor units of the former."""
-    assert (minor_unit_digits("EUR"), minor_unit_digits("JPY"), minor_unit_digits("XAU")) == (2, 0, None)
+    assert (
+        minor_unit_digits_or_value_error("EUR"),
+        minor_unit_digits_or_value_error("JPY"),
+        minor_unit_digits_or_value_error("XAU"),
+    ) == (2, 0, None)
     for kind, code in ((Currency, "EUX"), (Currency, "eur"), (Country, "XX")):
         with pytest.raises(ValidationError):
             TypeAdapter(kind).validate_python(code)

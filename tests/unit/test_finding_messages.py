@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
-from crossdock.values.config_file import finding_message_without_place
+from crossdock.values.config_file import message_of_pydantic_error
 
 
 class Part(BaseModel):
@@ -42,4 +42,4 @@ def test_a_finding_is_one_plain_sentence(given: dict[str, Any], message: str) ->
     with pytest.raises(ValidationError) as refused:
         Part.model_validate(given)
     (item,) = refused.value.errors()
-    assert finding_message_without_place(item) == message
+    assert message_of_pydantic_error(item) == message

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from crossdock.values.safe_local_files import (
-    create_private,
-    open_or_create_private,
-    open_regular,
-    read_regular,
-    replace_file,
+    create_private_file,
+    open_or_create_private_file,
+    open_regular_file,
+    read_regular_file_within_limit,
+    replace_file_atomically,
 )
 
 
@@ -36,18 +36,18 @@ def test_only_regular_files_are_opened(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("file")
     for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
         with pytest.raises(OSError, match="not a regular file"):
-            open_regular(path)
-    assert read_regular(tmp_path / "link", 1) == b"x"
+            open_regular_file(path)
+    assert read_regular_file_within_limit(tmp_path / "link", 1) == b"x"
     with pytest.raises(OSError, match="larger than 0 bytes"):
-        read_regular(tmp_path / "file", 0)
+        read_regular_file_within_limit(tmp_path / "file", 0)
 
 
 def test_what_is_created_is_private(tmp_path: Path, umask: None) -> None:
     """Whatever the umask is, new and replaced files have mode 0600."""
-    create_private(tmp_path / "new").close()
-    open_or_create_private(tmp_path / "lock").close()
-    replace_file(tmp_path / "plan", b"1")
-    replace_file(tmp_path / "plan", b"2")
+    create_private_file(tmp_path / "new").close()
+    open_or_create_private_file(tmp_path / "lock").close()
+    replace_file_atomically(tmp_path / "plan", b"1")
+    replace_file_atomically(tmp_path / "plan", b"2")
     assert {mode(path) for path in tmp_path.iterdir()} == {0o600}
     assert (tmp_path / "plan").read_bytes() == b"2"
 
@@ -57,7 +57,11 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "theirs").write_text("theirs")
     for name, target in (("link", "theirs"), ("dangling", "nowhere")):
         (tmp_path / name).symlink_to(target)
-        for write in (create_private, open_or_create_private, lambda path: replace_file(path, b"ours")):
+        for write in (
+            create_private_file,
+            open_or_create_private_file,
+            lambda path: replace_file_atomically(path, b"ours"),
+        ):
             with pytest.raises(OSError):
                 write(tmp_path / name)
     assert (tmp_path / "theirs").read_text() == "theirs"
@@ -67,5 +71,5 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 def test_what_is_open_keeps_its_content(tmp_path: Path) -> None:
     """A lock file that is there is opened as it is."""
     (tmp_path / "lock").write_text("kept")
-    open_or_create_private(tmp_path / "lock").close()
+    open_or_create_private_file(tmp_path / "lock").close()
     assert (tmp_path / "lock").read_text() == "kept"

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.values.config_file import merged
-from crossdock.values.yaml_reader import Content, Place, parse
+from crossdock.values.config_file import merge_config_contents
+from crossdock.values.yaml_reader import Content, Place, parse_yaml_mapping
 
 KEYS = st.sampled_from(["a", "b", "c"])
 SECTIONS = st.dictionaries(
@@ -24,7 +24,7 @@ SECTIONS = st.dictionaries(
 
 
 def content(data: dict[str, Any], name: str) -> Content:
-    return parse(yaml.safe_dump(data) if data else "{}", name, {})
+    return parse_yaml_mapping(yaml.safe_dump(data) if data else "{}", name, {})
 
 
 def paths(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
@@ -45,7 +45,7 @@ def test_every_value_comes_from_the_file_of_its_origin(first: dict[str, Any], se
     """Values of the second file replace those of the first, sections are merged, and each origin names its file."""
     files = {"1": first, "2": second}
     before = content(first, "1")
-    whole = merged(before, content(second, "2"))
+    whole = merge_config_contents(before, content(second, "2"))
     assert before.data == first
     assert whole.places.keys() == {place for place, _ in paths(whole.data)}
     for place, value in paths(whole.data):
@@ -61,4 +61,4 @@ def test_every_value_comes_from_the_file_of_its_origin(first: dict[str, Any], se
 @given(SECTIONS)
 def test_a_file_merged_with_itself_is_the_same(data: dict[str, Any]) -> None:
     """Nothing is doubled, lists included."""
-    assert merged(content(data, "1"), content(data, "1")) == content(data, "1")
+    assert merge_config_contents(content(data, "1"), content(data, "1")) == content(data, "1")

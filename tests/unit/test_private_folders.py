@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import StateError
-from crossdock.values.safe_local_files import create_private, create_private_folder
+from crossdock.values.safe_local_files import create_private_file, create_private_folder
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 STRANGER = 4711
@@ -30,7 +30,7 @@ def mode(path: Path) -> int:
 
 def test_a_file_is_for_its_owner(tmp_path: Path) -> None:
     """Whatever the umask, nobody else may read or write it."""
-    with create_private(tmp_path / "copy") as file:
+    with create_private_file(tmp_path / "copy") as file:
         file.write(b"x")
     assert (mode(tmp_path / "copy"), (tmp_path / "copy").read_bytes()) == (0o600, b"x")
 
@@ -44,7 +44,7 @@ def test_nothing_is_written_over_or_through(tmp_path: Path, what: str) -> None:
     if what != "file":
         path.symlink_to(other)
     with pytest.raises(FileExistsError):
-        create_private(path)
+        create_private_file(path)
     assert other.exists() == (what == "link")
     assert what == "dangling link" or path.read_text() == "theirs"
 

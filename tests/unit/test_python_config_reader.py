@@ -13,7 +13,7 @@ import pytest
 
 from crossdock.errors import ConfigError
 from crossdock.values.config_file import read_values_from_mapping
-from crossdock.values.yaml_reader import dumped, parse
+from crossdock.values.yaml_reader import dump_config_as_yaml, parse_yaml_mapping
 
 
 class Mode(enum.StrEnum):
@@ -29,7 +29,7 @@ def test_values_are_those_of_a_file_that_says_the_same() -> None:
     }  # fmt: skip
     read = read_values_from_mapping(given, "config", {"NAME": "acme"}).data
     plain = given | {"a": {"list": ["x", 1, [True, None]]}, "path": "/data"}
-    same = parse(dumped(plain), "config", {"NAME": "acme"}).data
+    same = parse_yaml_mapping(dump_config_as_yaml(plain), "config", {"NAME": "acme"}).data
     assert read == same
     assert type(read["share"]) is Decimal
     assert type(read_values_from_mapping({"mode": Mode.SNAPSHOT}, "config", {}).data["mode"]) is str

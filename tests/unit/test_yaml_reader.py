@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crossdock.errors import ConfigError
 from crossdock.values import yaml_reader
-from crossdock.values.yaml_reader import MAX_DEPTH, MAX_KEY, MAX_TEXT, MAX_VALUES, parse
+from crossdock.values.yaml_reader import MAX_DEPTH, MAX_KEY, MAX_TEXT, MAX_VALUES, parse_yaml_mapping
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
@@ -96,7 +96,7 @@ MERGES = "a: &a {}\n" + "".join(
 def test_what_is_no_config_is_refused_at_its_place(text: str, place: str, message: str) -> None:
     """Bombs, broken characters and impossible scalars end in one finding with line and column, in few words."""
     with pytest.raises(ConfigError) as refused:
-        parse(text, "c", {"BYTES": "\udc80", "LONG": "x" * 100_000})
+        parse_yaml_mapping(text, "c", {"BYTES": "\udc80", "LONG": "x" * 100_000})
     assert str(refused.value.where).startswith(place)
     assert message in refused.value.message
     assert len(str(refused.value)) < 300
@@ -105,27 +105,27 @@ def test_what_is_no_config_is_refused_at_its_place(text: str, place: str, messag
 def test_keys_and_values_are_counted_while_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """A config with more of them than the bound ends where it is passed; the case above has the real bound."""
     monkeypatch.setattr(yaml_reader, "MAX_VALUES", 200)
-    parse("a: [" + "x," * 190 + "]", "c", {})
+    parse_yaml_mapping("a: [" + "x," * 190 + "]", "c", {})
     with pytest.raises(ConfigError, match="holds more than 200 keys and values"):
-        parse("a: [" + "x," * 200 + "]", "c", {})
+        parse_yaml_mapping("a: [" + "x," * 200 + "]", "c", {})
 
 
 def test_what_people_write_is_read() -> None:
     """Aliases, nesting and exact numbers within the bounds mean what they mean in YAML."""
     text = "a: &a {k: [0.10, 1_000, yes, ~, 2026-01-02]}\nb: *a\nc: " + "[" * (MAX_DEPTH - 2) + "]" * (MAX_DEPTH - 2)
-    content = parse(text, "c", {})
+    content = parse_yaml_mapping(text, "c", {})
     assert content.data["a"] == content.data["b"]
     assert content.data["a"]["k"][0] == Decimal("0.10")
     assert content.data["a"]["k"][1:4] == [1_000, True, None]
     assert content.places["b", "k", 0] == ("c", 1, 12)
     assert content.plain["b", "k", 2] == "yes"
-    assert len(parse(f"a: {'x' * (MAX_TEXT - 10)}", "c", {}).data["a"]) == MAX_TEXT - 10
+    assert len(parse_yaml_mapping(f"a: {'x' * (MAX_TEXT - 10)}", "c", {}).data["a"]) == MAX_TEXT - 10
 
 
 def test_merge_keys_add_what_a_section_does_not_have() -> None:
     """Own keys win, then earlier sections; an error in a merged section points to where it is written."""
     text = "x-a: &a {k: 1, l: 2}\nx-b: &b\n  l: 3\n  m: 4\nc:\n  <<: [*a, *b]\n  k: 0\nd: {k: 9, <<: *a}"
-    content = parse(text, "c", {})
+    content = parse_yaml_mapping(text, "c", {})
     assert content.data["c"] == {"k": 0, "l": 2, "m": 4}
     assert list(content.data["c"]) == ["k", "l", "m"]
     assert content.data["d"] == {"k": 9, "l": 2}
@@ -147,32 +147,36 @@ def test_sections_may_merge_sections_that_merge_others(sections: list[tuple[dict
         lines.append(f"s{number}: &s{number} {{{', '.join(parts)}}}")
         merged = [wanted[f"s{each % number}"] for each in before if number]
         wanted[f"s{number}"] = dict(ChainMap(members, *merged))
-    assert parse("\n".join(lines), "c", {}).data == wanted
+    assert parse_yaml_mapping("\n".join(lines), "c", {}).data == wanted
 
 
 def test_texts_may_refer_to_variables() -> None:
     """Keys, numbers and the structure are never made by a variable, and an alias repeats the replaced text."""
     text = "a: &a '${X}'\nb: [*a, \"$$X\"]\n${X}: 1\nc: |\n  ${X}\nd: env:X"
-    content = parse(text, "c", {"X": "{k: 1}"})
+    content = parse_yaml_mapping(text, "c", {"X": "{k: 1}"})
     assert content.data == {"a": "{k: 1}", "b": ["{k: 1}", "$X"], "${X}": 1, "c": "{k: 1}\n", "d": "env:X"}
 
 
 def test_texts_that_yaml_gives_types_of_their_own() -> None:
     """The key null is text, and so are = and << as values."""
-    assert parse('a: {null: "NULL", b: =, c: <<}', "c", {}).data == {"a": {"null": "NULL", "b": "=", "c": "<<"}}
+    assert parse_yaml_mapping('a: {null: "NULL", b: =, c: <<}', "c", {}).data == {
+        "a": {"null": "NULL", "b": "=", "c": "<<"}
+    }
 
 
 @pytest.mark.parametrize("text", ["a: {b: ${X}}", "a: [https://h:${X}/]", "- [x, ${X}"])
 def test_a_variable_in_braces_needs_quotes(text: str) -> None:
     """YAML takes its brace for a section, so the hint says what to write."""
     with pytest.raises(ConfigError, match=r"quote a text with \$\{NAME\} inside of"):
-        parse(text, "c", {"X": "1"})
+        parse_yaml_mapping(text, "c", {"X": "1"})
 
 
 @pytest.mark.parametrize("key", ["on", "NO", "null", "~", "0017", "1.50", "2026-01-02", "12:30", "0x1F"])
 def test_a_key_is_text_as_it_is_written(key: str) -> None:
     """YAML 1.1 reads such a scalar as something else; as the name of a column or setting it never is."""
-    assert parse(f"a: {{{key}: 1}}" if ":" not in key else f"a:\n  {key}: 1", "c", {}).data == {"a": {key: 1}}
+    assert parse_yaml_mapping(f"a: {{{key}: 1}}" if ":" not in key else f"a:\n  {key}: 1", "c", {}).data == {
+        "a": {key: 1}
+    }
 
 
 @pytest.mark.parametrize(
@@ -187,5 +191,5 @@ def test_a_key_is_text_as_it_is_written(key: str) -> None:
 def test_what_is_often_wrong_is_advised(text: str, advice: str) -> None:
     """PyYAML's own words say what its scanner expected, and not what to write."""
     with pytest.raises(ConfigError) as refused:
-        yaml_reader.parse(text, "c.yaml", {})
+        yaml_reader.parse_yaml_mapping(text, "c.yaml", {})
     assert advice in (refused.value.hint or "")

@@ -16,7 +16,7 @@ from crossdock.reading.wrappers.stream_compression import GZIP, GzipSettings, Un
 from crossdock.reading.wrappers.wrapper import UnpackingMeter
 from crossdock.targets import Answer, ExpectedRecord, Outcome, body_of
 from crossdock.values import exact_json
-from crossdock.values.json_paths import column_text, find_at_pointer, unescaped_pointer_part
+from crossdock.values.json_paths import json_value_as_column_text, unescaped_pointer_part, value_at_pointer_or_missing
 from crossdock_connectors.http_json.bulk_write_job_settings import JobResults
 
 _MANY = 12  # digits
@@ -35,7 +35,9 @@ def results_in(content: bytes, each: JobResults, most: int) -> Iterator[Result]:
     """
     counts = each.when.json_predicate() if each.when is not None else lambda _: True
     for row in filter(counts, _rows(_unpacked_if_gzip(content, most), each)):
-        reason = next(filter(None, (_refusal_text(find_at_pointer(row, place)) for place in each.reason)), "")
+        reason = next(
+            filter(None, (_refusal_text(value_at_pointer_or_missing(row, place)) for place in each.reason)), ""
+        )
         yield _key_of_result(row, each), each.refused or bool(reason), reason
 
 
@@ -47,12 +49,12 @@ def sign_of_next_page(answer: Answer, each: JobResults) -> str | None:
 
 
 def _key_of_result(row: Any, each: JobResults) -> str | None:
-    found = find_at_pointer(row, each.record or each.number or "")
+    found = value_at_pointer_or_missing(row, each.record or each.number or "")
     if not isinstance(found, str | int | Decimal) or found == "" or isinstance(found, bool):
         return None
     if each.number is None:
         return str(found)
-    digits = column_text(found) or ""
+    digits = json_value_as_column_text(found) or ""
     is_number = digits.isascii() and digits.isdecimal() and len(digits) < _MANY and int(digits) >= each.first_number
     return str(int(digits) - each.first_number) if is_number else None
 
@@ -83,7 +85,7 @@ def _rows(content: bytes, each: JobResults) -> Iterator[Any]:
         elif each.format == "json_lines":
             yield from (exact_json.loads(line) for line in text.split("\n") if line.strip())
         else:
-            found = find_at_pointer(exact_json.loads(text), each.records)
+            found = value_at_pointer_or_missing(exact_json.loads(text), each.records)
             if not isinstance(found, list):
                 raise _results_error(f"the results have no list at {each.records or 'the top'}")
             yield from found
@@ -97,7 +99,7 @@ def _results_error(message: str) -> RefusedError:
 
 def _refusal_text(value: Any) -> str:
     """Return what a member says of a refusal; an empty text for what is empty, false or 0, also in a column."""
-    text = column_text(value) or ""
+    text = json_value_as_column_text(value) or ""
     return "" if not value or text.strip().casefold() in _NO_REASONS else text
 
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel, Filter
 from crossdock.sources import NameForm
-from crossdock.values.config_base_types import MAX_S, finding_about_key
+from crossdock.values.config_base_types import MAX_S, make_pydantic_error_at_key
 from crossdock_connectors.http_json.pagination_settings import Place
 from crossdock_connectors.http_json.request_declarations import DeclaredRequest
 from crossdock_connectors.http_json.request_templates import Path, texts_in
@@ -70,7 +70,7 @@ class FileAddress(ConfigModel):
     @model_validator(mode="after")
     def _check_one_address(self) -> Self:
         if (self.path is None) == (self.url is None):
-            raise finding_about_key(("path",), "give either path or url")
+            raise make_pydantic_error_at_key(("path",), "give either path or url")
         return self
 
 
@@ -104,7 +104,7 @@ class JobState(JobRequest):
     def _check_states(self) -> Self:
         all_of_them = [*self.unstarted, *self.done, *self.failed]
         if twice := [state for state in all_of_them if all_of_them.count(state) > 1]:
-            raise finding_about_key(("done",), f"has {twice[0]} twice, in one of unstarted, done and failed")
+            raise make_pydantic_error_at_key(("done",), f"has {twice[0]} twice, in one of unstarted, done and failed")
         return self
 
 
@@ -135,7 +135,7 @@ class JobResults(FileAddress):
     @model_validator(mode="after")
     def _check_record_or_number(self) -> Self:
         if (self.record is None) == (self.number is None):
-            raise finding_about_key(("record",), "give either record or number")
+            raise make_pydantic_error_at_key(("record",), "give either record or number")
         return self
 
 
@@ -195,7 +195,7 @@ def used_kept_names(request: ConfigModel) -> Iterator[str]:
 def _check_used_and_add_kept(place: tuple[str | int, ...], request: Any, known: set[str]) -> None:
     """Check the names that *request* uses, and add those that it keeps."""
     if unknown := [name for name in used_kept_names(request) if name not in known]:
-        raise finding_about_key(
+        raise make_pydantic_error_at_key(
             place, f"uses {{{unknown[0]}}}, which is neither {{name}} nor a value of an earlier keep"
         )
     known.update(getattr(request, "keep", ()))

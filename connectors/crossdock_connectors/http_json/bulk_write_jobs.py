@@ -33,7 +33,7 @@ from crossdock.targets import (
     body_of,
 )
 from crossdock.values import exact_json
-from crossdock.values.json_paths import MISSING, column_text, find_at_pointer
+from crossdock.values.json_paths import MISSING, json_value_as_column_text, value_at_pointer_or_missing
 from crossdock.values.web_address_checks import address_within_origin, other_origin_text_and_hint
 from crossdock.writing.targets.answer_outcomes import BUSY, MOVED, UNFIT, outcome_of_busy_target, redirect_hint
 from crossdock.writing.targets.api_target import outcome_of_write_with_reason
@@ -188,11 +188,11 @@ class _JobExchange:
 
     def _request_state(self, request: JobState) -> tuple[str | None, str]:
         body = body_of(self._send_and_store_values(request, "state"))
-        said = None if request.message is None else find_at_pointer(body, request.message)
-        state, around = find_at_pointer(body, request.state), request.state
+        said = None if request.message is None else value_at_pointer_or_missing(body, request.message)
+        state, around = value_at_pointer_or_missing(body, request.state), request.state
         while around and not isinstance(state, str):
             around = around.rpartition("/")[0]
-            if find_at_pointer(body, around) is None:  # as GraphQL tells of a node that does not exist
+            if value_at_pointer_or_missing(body, around) is None:  # as GraphQL tells of a node that does not exist
                 raise _GoneError(f"has null at {around}", where=request.path)
         if not isinstance(state, str):
             hint = f"correct {self._place}.state in the config"
@@ -260,7 +260,7 @@ class _JobExchange:
         if document is None and (what == "state" or (what == "start" and request.keep)):  # such as a page of a gateway
             raise AmbiguousError(f"{what}: the answer is not a JSON document", where=request.path)
         for name, place in request.keep.items():
-            value = find_at_pointer(document, place)
+            value = value_at_pointer_or_missing(document, place)
             if value in (None, MISSING) and isinstance(request, JobState):  # it may come later
                 value = None
             elif value in (None, MISSING):
@@ -352,7 +352,11 @@ class _JobExchange:
         """Return what requests have of the kept values, those of members by dotted names as well."""
         texts = {name: _template_value(value) for name, value in self._kept.items()}
         parts = [(name, value) for name, value in texts.items() if isinstance(value, Mapping)]
-        inner = {f"{name}.{key}": column_text(each) or "" for name, value in parts for key, each in value.items()}
+        inner = {
+            f"{name}.{key}": json_value_as_column_text(each) or ""
+            for name, value in parts
+            for key, each in value.items()
+        }
         return texts | inner
 
     def _filled_path(self, path: str | None) -> str:
@@ -386,8 +390,8 @@ class _JobExchange:
 def _template_value(value: Any) -> Any:
     """Return what requests have of a kept value: a text, or an object, as which a list of fields counts."""
     if isinstance(value, list) and all(isinstance(each, dict) and each.keys() >= {"name", "value"} for each in value):
-        return {str(each["name"]): column_text(each["value"]) or "" for each in value}
-    return value if isinstance(value, dict) else column_text(value) or ""
+        return {str(each["name"]): json_value_as_column_text(each["value"]) or "" for each in value}
+    return value if isinstance(value, dict) else json_value_as_column_text(value) or ""
 
 
 def _answer_of_undecided_job(message: str) -> Answer:

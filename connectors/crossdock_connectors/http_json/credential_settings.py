@@ -30,7 +30,7 @@ from crossdock.sources import (
     RefreshTokenAuth,
     SignatureAlgorithm,
 )
-from crossdock.values.config_base_types import Secret, differs_from_default, finding_about_key
+from crossdock.values.config_base_types import Secret, differs_from_default, make_pydantic_error_at_key
 from crossdock.values.web_address_checks import (
     check_address_without_query,
     check_https_or_loopback_address,
@@ -140,7 +140,9 @@ class ExpiredAnswer(ConfigModel):
     @model_validator(mode="after")
     def _require_text_for_success_status(self) -> Self:
         if self.status < 300 and self.text is None:
-            raise finding_about_key(("text",), "is missing: without it, each answer of success would need a new token")
+            raise make_pydantic_error_at_key(
+                ("text",), "is missing: without it, each answer of success would need a new token"
+            )
         return self
 
     def matches(self, status: int, body: Any) -> bool:
@@ -188,7 +190,7 @@ class ClientCredentialsGrant(_GrantedToken):
     @model_validator(mode="after")
     def _check_one_secret(self) -> Self:
         if (self.client_secret is None) == (self.client_assertion is None):
-            raise finding_about_key(("client_secret",), "name client_secret or client_assertion, and not both")
+            raise make_pydantic_error_at_key(("client_secret",), "name client_secret or client_assertion, and not both")
         return self
 
     def auth(self) -> httpx.Auth:
@@ -268,7 +270,7 @@ class AuthorizationCode(_GrantedToken):
     @model_validator(mode="after")
     def _check_authorize_or_device_url(self) -> Self:
         if (self.authorize_url is None) == (self.device_url is None):
-            raise finding_about_key(("authorize_url",), "name authorize_url or device_url, and not both")
+            raise make_pydantic_error_at_key(("authorize_url",), "name authorize_url or device_url, and not both")
         return self
 
     def auth(self) -> httpx.Auth:
@@ -335,9 +337,9 @@ class LoginRequest(_TokenCredential):
     def _check_one_token(self) -> Self:
         given = [each for each in ("token_member", "token_header", "token_cookie") if differs_from_default(self, each)]
         if len(given) > 1:
-            raise finding_about_key((given[1],), f"cannot be used with {given[0]}: the token is in one place")
+            raise make_pydantic_error_at_key((given[1],), f"cannot be used with {given[0]}: the token is in one place")
         if self.base64 and (self.token_header or self.token_cookie):
-            raise finding_about_key(("base64",), "needs token_member")
+            raise make_pydantic_error_at_key(("base64",), "needs token_member")
         return self
 
     def auth(self) -> httpx.Auth:

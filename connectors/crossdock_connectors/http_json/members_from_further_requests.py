@@ -12,8 +12,13 @@ from crossdock import Context, Filter, RecordError, RefusedError
 from crossdock.errors import CrossdockError, RemoteError, StoppedError, UnauthorizedError
 from crossdock.reading.sources import path_filling_and_answered_records
 from crossdock.sources import ApiAnswer, NotFoundError, UnavailableError
-from crossdock.values.config_base_types import differs_from_default, finding_about_key
-from crossdock.values.json_paths import at_path, column_text, names_in_path, path_of_names
+from crossdock.values.config_base_types import differs_from_default, make_pydantic_error_at_key
+from crossdock.values.json_paths import (
+    json_value_as_column_text,
+    names_in_path,
+    path_of_names,
+    value_at_path_or_missing,
+)
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.pagination_settings import Pagination, Place
 from crossdock_connectors.http_json.request_declarations import DeclaredRequest
@@ -42,11 +47,13 @@ class ExpandedMember(DeclaredRequest):
     @model_validator(mode="after")
     def _check_request(self) -> Self:
         if not self.record_members_in_request:
-            raise finding_about_key(("path",), "names no member of the record, such as {id}")
+            raise make_pydantic_error_at_key(("path",), "names no member of the record, such as {id}")
         if self.records is not None and differs_from_default(self, "record"):
-            raise finding_about_key(("record",), "cannot be used with records: the answer is a list or one record")
+            raise make_pydantic_error_at_key(
+                ("record",), "cannot be used with records: the answer is a list or one record"
+            )
         if self.pagination is not None and self.records is None:
-            raise finding_about_key(("pagination",), "needs records: one record has no pages")
+            raise make_pydantic_error_at_key(("pagination",), "needs records: one record has no pages")
         return self
 
     @property
@@ -97,7 +104,10 @@ def add_requested_members(
         if ctx.run.interrupt.is_set():
             raise StoppedError("stopped between two records", hint="run again to continue")
         made = _MemberRequest(ctx, member, member.pagination or paging, f"{key}.{name}", latest_answers[name])
-        values = {each: column_text(at_path(item, each)) or "" for each in member.record_members_in_request}
+        values = {
+            each: json_value_as_column_text(value_at_path_or_missing(item, each)) or ""
+            for each in member.record_members_in_request
+        }
         try:
             value = made.answer(values)
         except (UnauthorizedError, UnavailableError):
@@ -120,7 +130,7 @@ def mark_as_failed(item: Any, members: Mapping[str, ExpandedMember], error: Cros
 def error_of_expansion(item: Any, paths: Iterable[str]) -> RecordError | None:
     """Return the error of the first member at *paths* that could not be read for *item*, or None."""
     for name in paths:
-        value = at_path(item, name)
+        value = value_at_path_or_missing(item, name)
         if isinstance(value, dict) and FAILED in value:
             return RecordError("unmatched", f"could not be read: {value[FAILED]}", pointer=name)
     return None

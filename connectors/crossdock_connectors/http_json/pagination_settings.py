@@ -23,8 +23,8 @@ from crossdock.sources import (
     Paginator,
     Stop,
 )
-from crossdock.values.config_base_types import finding_about_key
-from crossdock.values.json_paths import at_path, is_pointer, names_in_path, with_value_at_path
+from crossdock.values.config_base_types import make_pydantic_error_at_key
+from crossdock.values.json_paths import copy_with_value_at_path, is_pointer, names_in_path, value_at_path_or_missing
 from crossdock_connectors.http_json.credential_settings import HeaderName
 from crossdock_connectors.http_json.graphql_variables import unnamed_variable_text
 
@@ -62,7 +62,7 @@ class StopConfig(ConfigModel):
     @model_validator(mode="after")
     def _check_statuses(self) -> Self:
         if unknown := sorted({*self.statuses} - END_STATUSES):
-            raise finding_about_key(
+            raise make_pydantic_error_at_key(
                 ("statuses",), f"{unknown[0]} is none of {', '.join(map(str, sorted(END_STATUSES)))}"
             )
         return self
@@ -137,13 +137,13 @@ class _SizedPages(_Pages):
     def _check_stop(self) -> Self:
         stated = self.total is not None or getattr(self, "pages", None) is not None
         if self.stop and self.stop.repeated and not stated:
-            raise finding_about_key(
+            raise make_pydantic_error_at_key(
                 ("stop", "repeated"), "needs total or pages: an API that ignores a parameter repeats pages"
             )
         is_known = stated or getattr(self, "cap", None) is not None
         if self.stop and max(self.stop.statuses, default=0) >= 400 and not is_known:
             message = "needs total, pages or cap, to tell the end from an error or a limit of the API"
-            raise finding_about_key(("stop", "statuses"), message)
+            raise make_pydantic_error_at_key(("stop", "statuses"), message)
         return self
 
     @property
@@ -297,7 +297,7 @@ def check_parameter_place(
         return
 
     def wrong(key: str, message: str) -> PydanticCustomError:
-        return finding_about_key((*place, key), f"{message} (for the stream {stream})" if stream else message)
+        return make_pydantic_error_at_key((*place, key), f"{message} (for the stream {stream})" if stream else message)
 
     names, is_post = paging.param_name_by_setting, graphql is not None or body is not None
     where = "variables" if isinstance(paging, GraphQLPages) else paging.place
@@ -315,7 +315,7 @@ def check_parameter_place(
     for key, name in names.items():
         if where in documents and (problem := _unusable_place_text(where, documents[where], name, graphql or "")):
             raise wrong(key, problem)
-        held = at_path(documents[where], name) if where in documents else (params or {}).get(name)
+        held = value_at_path_or_missing(documents[where], name) if where in documents else (params or {}).get(name)
         sent = paging.first_page_value_by_setting.get(key)
         if sent is not None and isinstance(held, int | str) and str(held) != str(sent):
             part = where if where in documents else "params"
@@ -328,7 +328,7 @@ def _unusable_place_text(where: str, document: Any, name: str, graphql: str) -> 
     if where == "variables" and (unnamed := unnamed_variable_text(graphql, names_in_path(name)[0])):
         return unnamed
     try:
-        with_value_at_path(document, name, 0)
+        copy_with_value_at_path(document, name, 0)
     except ValueError as error:
         return f"has no place in {where}: what is around it {error}"
     return None

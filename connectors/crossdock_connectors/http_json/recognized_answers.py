@@ -10,7 +10,7 @@ from pydantic import Field
 from crossdock import ConfigModel, Filter
 from crossdock.sources import stated_wait_s
 from crossdock.values import exact_json
-from crossdock.values.json_paths import at_path, column_text
+from crossdock.values.json_paths import json_value_as_column_text, value_at_path_or_missing
 
 REFUSED = 422
 
@@ -39,7 +39,7 @@ class ThrottledAnswer(_RecognizedAnswer):
         """Return whether it is this answer, or the wait that it states."""
         if status != self.status or not is_text_in_body(error_members_in(body) if status < 300 else body, self.text):
             return False
-        stated = None if self.wait is None else column_text(at_path(body, self.wait))
+        stated = None if self.wait is None else json_value_as_column_text(value_at_path_or_missing(body, self.wait))
         wait = None if stated is None else stated_wait_s(stated)
         return True if wait is None else wait
 

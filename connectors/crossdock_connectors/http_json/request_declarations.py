@@ -10,7 +10,7 @@ from pydantic import AfterValidator, model_validator
 
 from crossdock import ConfigModel
 from crossdock.values import exact_json
-from crossdock.values.config_base_types import finding_about_key
+from crossdock.values.config_base_types import make_pydantic_error_at_key
 from crossdock_connectors.http_json.credential_settings import refuse_literal_secrets
 from crossdock_connectors.http_json.graphql_variables import unnamed_variable_text
 from crossdock_connectors.http_json.pagination_settings import Place
@@ -50,12 +50,12 @@ class DeclaredRequest(ConfigModel):
 
 def check_body_or_graphql(graphql: str | None, variables: Mapping[str, Any], body: Any) -> None:
     if graphql is not None and body is not None:
-        raise finding_about_key(("body",), "cannot be used with graphql")
+        raise make_pydantic_error_at_key(("body",), "cannot be used with graphql")
     if variables and graphql is None:
-        raise finding_about_key(("variables",), "needs graphql")
+        raise make_pydantic_error_at_key(("variables",), "needs graphql")
     for name in variables:
         if graphql is not None and (unnamed := unnamed_variable_text(graphql, name)):
-            raise finding_about_key(("variables", name), unnamed)
+            raise make_pydantic_error_at_key(("variables", name), unnamed)
 
 
 class PostedRequest(DeclaredRequest):
@@ -75,13 +75,17 @@ class PostedRequest(DeclaredRequest):
     @model_validator(mode="after")
     def _check_body_and_method(self) -> Self:
         if self.method == "GET" and self.is_post:
-            raise finding_about_key(("method",), "cannot be used with body or graphql: a GET has neither")
+            raise make_pydantic_error_at_key(("method",), "cannot be used with body or graphql: a GET has neither")
         if self.method != "GET" and not self.is_post:
-            raise finding_about_key(("body",), "is missing: a request other than a GET has a body or a GraphQL query")
+            raise make_pydantic_error_at_key(
+                ("body",), "is missing: a request other than a GET has a body or a GraphQL query"
+            )
         for text in texts_in([self.body, self.variables]):
             if _OF_RECORD.search(text) and not _OF_RECORD.fullmatch(text):
                 key = "variables" if self.graphql else "body"
-                raise finding_about_key((key,), f"{text} has a value of the record among other text: it must be alone")
+                raise make_pydantic_error_at_key(
+                    (key,), f"{text} has a value of the record among other text: it must be alone"
+                )
         return self
 
     def uses_any_placeholder(self, *names: str) -> bool:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, WithJs
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.path_filling_and_answered_records import IN_BRACES
 from crossdock.values import exact_json
-from crossdock.values.json_paths import MISSING, at_path
+from crossdock.values.json_paths import MISSING, value_at_path_or_missing
 
 NAMES = frozenset({"since", "start", "end"})
 _PLACE = re.compile(r"\{(since|start|end)\}")
@@ -73,7 +73,7 @@ def fill_braced_names_in_template(value: Any, key: Mapping[str, Any], numbers: C
                 raise ValueError("no whole number")
             return int(key[value[1:-1]])
         case str() if value == f"{{{value[1:-1]}}}" and isinstance(key.get(value[1:-1].partition(".")[0]), Mapping):
-            found = at_path(key, value[1:-1])
+            found = value_at_path_or_missing(key, value[1:-1])
             return None if found is MISSING else found
         case str():
             return IN_BRACES.sub(lambda place: key.get(place[1], place[0]), value)

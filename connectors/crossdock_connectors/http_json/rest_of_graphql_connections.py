@@ -12,8 +12,13 @@ from crossdock.errors import RemoteError, UnauthorizedError
 from crossdock.reading.sources.list_completeness_evidence import PagePositions
 from crossdock.reading.sources.path_filling_and_answered_records import columns_in_braces, read_whole_list
 from crossdock.sources import ApiAnswer, ApiRequest, GraphQLConnection, UnavailableError
-from crossdock.values.config_base_types import finding_about_key
-from crossdock.values.json_paths import at_path, column_text, names_in_path, with_value_at_path
+from crossdock.values.config_base_types import make_pydantic_error_at_key
+from crossdock.values.json_paths import (
+    copy_with_value_at_path,
+    json_value_as_column_text,
+    names_in_path,
+    value_at_path_or_missing,
+)
 from crossdock_connectors.http_json.graphql_variables import unnamed_variable_text
 from crossdock_connectors.http_json.members_from_further_requests import FAILED
 from crossdock_connectors.http_json.pagination_settings import Place
@@ -42,10 +47,10 @@ class RestOfConnection(ConfigModel):
     @model_validator(mode="after")
     def _check_variables(self) -> Self:
         if not self._columns_in_variables:
-            raise finding_about_key(("variables",), "name no member of the record, such as {id}")
+            raise make_pydantic_error_at_key(("variables",), "name no member of the record, such as {id}")
         check_body_or_graphql(self.graphql, self.variables, None)
         if unnamed := unnamed_variable_text(self.graphql, names_in_path(self.cursor)[0]):
-            raise finding_about_key(("cursor",), unnamed)
+            raise make_pydantic_error_at_key(("cursor",), unnamed)
         return self
 
     @property
@@ -54,7 +59,10 @@ class RestOfConnection(ConfigModel):
 
     def variables_of_item(self, item: Any) -> Any:
         """Return the variables without a cursor; None if *item* lacks one of the members."""
-        found = {column: column_text(at_path(item, column)) for column in self._columns_in_variables}
+        found = {
+            column: json_value_as_column_text(value_at_path_or_missing(item, column))
+            for column in self._columns_in_variables
+        }
         if None in found.values():
             return None
         try:
@@ -79,24 +87,24 @@ def complete_connections(ctx: Context[Any], item: Any, rests: Mapping[str, RestO
 def mark_connections_as_failed(item: Any, paths: Collection[str], error: CrossdockError) -> Any:
     """Return *item* as one of which the connections at *paths* cannot be read: `error_of_expansion` finds *error*."""
     for path in paths:
-        held = at_path(item, path)
+        held = value_at_path_or_missing(item, path)
         if isinstance(held, dict):
-            item = with_value_at_path(item, path, held | {FAILED: str(error)})
+            item = copy_with_value_at_path(item, path, held | {FAILED: str(error)})
     return item
 
 
 def _complete_connection(ctx: Context[Any], item: Any, path: str, rest: RestOfConnection) -> Any:
-    held = at_path(item, path)
-    cursor = at_path(held, "pageInfo.endCursor")
-    if at_path(held, "pageInfo.hasNextPage") is not True or not isinstance(cursor, str):
+    held = value_at_path_or_missing(item, path)
+    cursor = value_at_path_or_missing(held, "pageInfo.endCursor")
+    if value_at_path_or_missing(held, "pageInfo.hasNextPage") is not True or not isinstance(cursor, str):
         return item
-    name = next((each for each in ("edges", "nodes") if isinstance(at_path(held, each), list)), None)
+    name = next((each for each in ("edges", "nodes") if isinstance(value_at_path_or_missing(held, each), list)), None)
     variables = rest.variables_of_item(item)
     if name is None or variables is None:
         return item
     reading = _Reading(ctx, rest, f"{rest.connection}/{name}", variables)
     try:
-        elements = reading.elements_after(cursor, list(at_path(held, name)))
+        elements = reading.elements_after(cursor, list(value_at_path_or_missing(held, name)))
     except (UnauthorizedError, UnavailableError):
         raise
     except (RefusedError, RemoteError) as error:
@@ -104,7 +112,7 @@ def _complete_connection(ctx: Context[Any], item: Any, path: str, rest: RestOfCo
     if elements is None:
         return item
     info = held["pageInfo"] | {"hasNextPage": False, "endCursor": reading.cursor}  # as in a list that has all elements
-    return with_value_at_path(item, path, held | {name: elements, "pageInfo": info})
+    return copy_with_value_at_path(item, path, held | {name: elements, "pageInfo": info})
 
 
 class _Reading:
@@ -124,7 +132,7 @@ class _Reading:
             whole = read_whole_list(lambda: self._pages(self._variables), self._place, self._rest.path, by_record=False)
             return whole if len(whole) <= _MOST else None
         elements = list(first)
-        for page in self._pages(with_value_at_path(self._variables, self._rest.cursor, cursor)):
+        for page in self._pages(copy_with_value_at_path(self._variables, self._rest.cursor, cursor)):
             found = page.items(self._place)
             elements += found
             if _begins_again(found, first) or len(elements) > _MOST:

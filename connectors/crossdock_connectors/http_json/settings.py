@@ -12,7 +12,7 @@ from crossdock import ConfigModel, Filter, StreamConfig
 from crossdock.mapping.stream_declaration import MARKS_IN_SNAPSHOT
 from crossdock.reading.sources import path_filling_and_answered_records
 from crossdock.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLimit
-from crossdock.values.config_base_types import duration_schema, finding_about_key, is_duration
+from crossdock.values.config_base_types import duration_schema, is_duration, make_pydantic_error_at_key
 from crossdock.values.time_formats_and_zones import check_zone_name
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.credential_settings import (
@@ -170,10 +170,12 @@ class HttpJsonStreamConfig(StreamConfig):
         if self.reread is None or self.mode != "incremental":
             return self
         if self.cursor is None and self.windows is None:
-            raise finding_about_key(("reread",), "needs cursor or windows: without them each run reads everything")
+            raise make_pydantic_error_at_key(
+                ("reread",), "needs cursor or windows: without them each run reads everything"
+            )
         if self.reread.finds_gone and self.first is not None:
             instead = "; name a list of all records in existing" if self.windows else ""
-            raise finding_about_key(
+            raise make_pydantic_error_at_key(
                 ("reread", "finds_gone"), f"cannot be used with first: the list begins there{instead}"
             )
         return self
@@ -183,13 +185,15 @@ class HttpJsonStreamConfig(StreamConfig):
         if self.existing is None:
             return self
         if self.mode == "snapshot":
-            raise finding_about_key(("existing",), MARKS_IN_SNAPSHOT)
+            raise make_pydantic_error_at_key(("existing",), MARKS_IN_SNAPSHOT)
         if self.deleted is not None:
-            raise finding_about_key(
+            raise make_pydantic_error_at_key(
                 ("existing",), "cannot be used with deleted: choose one way to find deleted records"
             )
         if self.on_gone == "nothing":
-            raise finding_about_key(("existing",), "needs on_gone: archive or delete; the list is not read without it")
+            raise make_pydantic_error_at_key(
+                ("existing",), "needs on_gone: archive or delete; the list is not read without it"
+            )
         return self
 
     @model_validator(mode="after")
@@ -200,11 +204,13 @@ class HttpJsonStreamConfig(StreamConfig):
         columns = path_filling_and_answered_records.columns_in_braces(fetch.path)
         texts = request_templates.texts_in([fetch.params, fetch.body, fetch.variables])
         if not columns and not any(f"{{{column}}}" in text for text in texts for column in self.key):
-            raise finding_about_key(("fetch", "path"), f"names no column of the key, such as {{{self.key[0]}}}")
+            raise make_pydantic_error_at_key(
+                ("fetch", "path"), f"names no column of the key, such as {{{self.key[0]}}}"
+            )
         for place, names in (("path", columns), ("numbers", fetch.numbers)):
             for column in names:
                 if column not in self.key:
-                    raise finding_about_key(
+                    raise make_pydantic_error_at_key(
                         ("fetch", place), f"{{{column}}} is no column of the key: {', '.join(self.key)}"
                     )
         return self
@@ -212,13 +218,13 @@ class HttpJsonStreamConfig(StreamConfig):
     @model_validator(mode="after")
     def _check_row_groups(self) -> Self:
         if self.whole_groups and (self.cursor is None or self.cursor.sorted or self.group_by is None):
-            raise finding_about_key(("whole_groups",), "needs group_by, and a cursor with sorted: false")
+            raise make_pydantic_error_at_key(("whole_groups",), "needs group_by, and a cursor with sorted: false")
         if self.group_by is not None and self.mode == "incremental" and not (self.explode or self.whole_groups):
             message = (
                 "cannot be used with mode: incremental, whose changes may have only some of the rows of a record; use"
                 " mode: snapshot, or a list in each record: explode, or each with of"
             )
-            raise finding_about_key(("group_by",), message)
+            raise make_pydantic_error_at_key(("group_by",), message)
         return self
 
     @model_validator(mode="after")
@@ -231,9 +237,9 @@ class HttpJsonStreamConfig(StreamConfig):
         if self.mode != "incremental":
             for key in ("cursor", "windows"):
                 if getattr(self, key) is not None:
-                    raise finding_about_key((key,), "needs mode: incremental")
+                    raise make_pydantic_error_at_key((key,), "needs mode: incremental")
         if self.cursor is not None and self.windows is not None:
-            raise finding_about_key(
+            raise make_pydantic_error_at_key(
                 ("cursor",), "cannot be used with windows: the stream continues at the end of the last one"
             )
         used = set(
@@ -243,35 +249,35 @@ class HttpJsonStreamConfig(StreamConfig):
         key = "cursor" if self.cursor else "windows"
         if missing := sorted(wanted - used):
             hint = "everything would be read in each run" if self.cursor else "each window would be read as a whole"
-            raise finding_about_key((key,), f"the request does not use {{{missing[0]}}}: {hint}")
+            raise make_pydantic_error_at_key((key,), f"the request does not use {{{missing[0]}}}: {hint}")
         if unknown := sorted(used - wanted):
             owner = "cursor" if unknown[0] == "since" else "windows"
-            raise finding_about_key(("params",), f"{{{unknown[0]}}} needs {owner}")
+            raise make_pydantic_error_at_key(("params",), f"{{{unknown[0]}}} needs {owner}")
         if self.numbers:
             self._check_placeholders_sent_as_numbers()
         if self.time_format is not None and not (self.windows or (self.cursor and self.cursor.as_ == "instant")):
-            raise finding_about_key(("time_format",), "needs windows, or a cursor with as: instant")
+            raise make_pydantic_error_at_key(("time_format",), "needs windows, or a cursor with as: instant")
         return self._check_start_of_first_run()
 
     def _check_placeholders_sent_as_numbers(self) -> None:
         is_time = self.windows is not None or (self.cursor is not None and self.cursor.as_ == "instant")
         if is_time and self.request_time_format not in {UNIX, UNIX_MS}:
-            raise finding_about_key(("numbers",), "needs time_format: unix or unix_ms for times")
+            raise make_pydantic_error_at_key(("numbers",), "needs time_format: unix or unix_ms for times")
         texts = set(request_templates.texts_in([self.body, self.variables]))
         for name in self.numbers:
             if f"{{{name}}}" not in texts:
-                raise finding_about_key(("numbers",), f'body and variables have no member "{{{name}}}"')
+                raise make_pydantic_error_at_key(("numbers",), f'body and variables have no member "{{{name}}}"')
 
     def _check_start_of_first_run(self) -> Self:
         if self.first is not None and not (self.cursor or self.windows):
-            raise finding_about_key(("first",), "needs cursor or windows")
+            raise make_pydantic_error_at_key(("first",), "needs cursor or windows")
         if self.windows and self.first is None:
-            raise finding_about_key(
+            raise make_pydantic_error_at_key(
                 ("windows",), 'needs first: the time at which the first window begins, such as "2024-01-01T00:00:00Z"'
             )
         is_time = self.windows is not None or (self.cursor is not None and self.cursor.as_ == "instant")
         if self.first is not None and is_time and not _is_instant(self.first):
-            raise finding_about_key(("first",), "must be a time with an offset, such as 2024-01-01T00:00:00Z")
+            raise make_pydantic_error_at_key(("first",), "must be a time with an offset, such as 2024-01-01T00:00:00Z")
         return self
 
 
@@ -309,7 +315,7 @@ class HttpJsonSettings(HttpSettings):
     @model_validator(mode="after")
     def _check_streams_or_target(self) -> Self:
         if not self.streams and self.target is None:
-            raise finding_about_key(("streams",), "is missing: a connection has streams, a target, or both")
+            raise make_pydantic_error_at_key(("streams",), "is missing: a connection has streams, a target, or both")
         return self
 
     @model_validator(mode="after")
@@ -319,12 +325,12 @@ class HttpJsonSettings(HttpSettings):
             place = ("streams", name, "pagination")
             if paging is None:
                 message = "says how the API splits the list into pages: set it here or in the connection; " + _NOT_SPLIT
-                raise finding_about_key(place, message)
+                raise make_pydantic_error_at_key(place, message)
             self._check_paging(stream, stream.pagination, place, name)
             for around, other in stream.further_list_requests_with_places():
                 if other.pagination is None and is_for_post(paging) and not other.is_post:
                     message = "needs a pagination of its own: this list is requested with GET"
-                    raise finding_about_key(("streams", name, *around), message)
+                    raise make_pydantic_error_at_key(("streams", name, *around), message)
                 inside = around if other.pagination else ()
                 own = other.pagination or stream.pagination
                 self._check_paging(other, own, ("streams", name, *inside, "pagination"), name)

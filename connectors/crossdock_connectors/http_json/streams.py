@@ -38,13 +38,13 @@ from crossdock.values import exact_json
 from crossdock.values.config_base_types import parse_duration
 from crossdock.values.json_paths import (
     MISSING,
-    at_path,
-    at_path_refusing_wrong_containers,
-    column_text,
-    find_at_pointer,
-    find_at_pointer_with_asterisk,
+    json_value_as_column_text,
+    list_at_pointer_with_asterisk,
     names_in_path,
     unescaped_pointer_part,
+    value_at_path_or_missing,
+    value_at_path_refusing_wrong_containers,
+    value_at_pointer_or_missing,
 )
 from crossdock.values.raw_rows_and_records import (
     ELEMENT,
@@ -210,7 +210,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         self, ctx: Context[HttpJsonSettings], page: ApiAnswer, source: str, *, expanded_count: int | None = 0
     ) -> RawBatch:
         """Return the rows of a page. Of its records, the first *expanded_count* are expanded; None: all of them."""
-        items = find_at_pointer_with_asterisk(page.body, self._config.records)
+        items = list_at_pointer_with_asterisk(page.body, self._config.records)
         if not isinstance(items, list):
             key = f"connections.{ctx.connection}.streams.{self.name}.records"
             message = f"has no list at {self._config.records or 'the top'}, as {key} says"
@@ -224,7 +224,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         number = len(items) if expanded_count is None else expanded_count
         items = [*self._with_connections_and_members(ctx, items[:number]), *items[number:]]
         explode, is_proof = self._config.explode, self.on_gone != "nothing" and self.mode == "snapshot"
-        if explode and is_proof and (number := sum(at_path(item, explode) is None for item in items)):
+        if explode and is_proof and (number := sum(value_at_path_or_missing(item, explode) is None for item in items)):
             text = f"{explode} is null in {number:,} records, which does not show that their elements are gone"
             ctx.api.doubt(page, text)
         for error in filter(
@@ -266,13 +266,15 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
         def asked(item: Any) -> tuple[Any, bool]:
             for columns, is_left_out in self._left_out:
-                if is_left_out({column: column_text(at_path(item, column)) for column in columns}):
+                if is_left_out(
+                    {column: json_value_as_column_text(value_at_path_or_missing(item, column)) for column in columns}
+                ):
                     return item, False
             whole = complete_connections(ctx, item, self._config.rest)
             made = members_from_further_requests.add_requested_members(
                 ctx, whole, members, self._pagination, key, answers
             )
-            return made, whole is not item or any(at_path(made, name) is not None for name in members)
+            return made, whole is not item or any(value_at_path_or_missing(made, name) is not None for name in members)
 
         def failed(item: Any, error: CrossdockError) -> Any:
             marked = members_from_further_requests.mark_as_failed(item, members, error)
@@ -299,7 +301,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             explode
             and self.group_by
             and not is_element
-            and at_path_refusing_wrong_containers(record.json(), explode) in (None, MISSING)
+            and value_at_path_refusing_wrong_containers(record.json(), explode) in (None, MISSING)
         ):
             hint = f"skip: {{none: {{field: {explode}, empty: true}}}} leaves out such records"
             raise RecordError("bad_value", f"has no elements, of which the record is made; {hint}", pointer=explode)
@@ -402,7 +404,10 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         ):
             message = f"has no complete record at {fetch.record or 'the top'}: {sign}"
             raise RefusedError(message, where=answer.address, hint=_NOT_DELETED, code="answer_misplaced")
-        if fetch.is_post and find_at_pointer(answer.body, fetch.record) in (None, []):  # the member is there
+        if fetch.is_post and value_at_pointer_or_missing(answer.body, fetch.record) in (
+            None,
+            [],
+        ):  # the member is there
             return NotFoundError(f"has no record at {fetch.record or 'the top'}", where=answer.address)
         return answer
 

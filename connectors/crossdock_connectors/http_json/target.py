@@ -28,7 +28,7 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.field_types import MAX_ID_LENGTH
-from crossdock.values.json_paths import MISSING, find_at_pointer
+from crossdock.values.json_paths import MISSING, value_at_pointer_or_missing
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.api_target import outcome_of_write_with_reason
 from crossdock_connectors.draft_models_declared_in_config import draft_model
@@ -232,7 +232,7 @@ class HttpJsonTarget(ApiTarget):
             return Outcome("in_doubt", "the answer has no result for this record")
         if batch.status is None and self._failed is None and error_members_in(result):
             shape = self.shape(resource)
-            target_id = shape.id_of(find_at_pointer(_record_in_batch_result(batch, result), shape.record))
+            target_id = shape.id_of(value_at_pointer_or_missing(_record_in_batch_result(batch, result), shape.record))
             if expected.target_id is None and target_id is not None and not answer_outcomes.is_null_like_id(target_id):
                 reason = api_error_messages.error_message_in(error_members_in(result), str)
                 message = f"the result has both an id and an error: {reason}"
@@ -265,7 +265,10 @@ class HttpJsonTarget(ApiTarget):
         look_up = config.look_up
         if not look_up or look_up.total is None or look_up.records is None:
             return False
-        return find_at_pointer(body, look_up.records) is MISSING and find_at_pointer(body, look_up.total) == 0
+        return (
+            value_at_pointer_or_missing(body, look_up.records) is MISSING
+            and value_at_pointer_or_missing(body, look_up.total) == 0
+        )
 
     def failed(self, resource: str, answer: ApiAnswer) -> int | None:
         if status := self._status_of_declared_failure(answer.body):
@@ -345,7 +348,7 @@ def _match_results_to_records(
 
     A record whose name is not known, as that of a contribution, is found by its id.
     """
-    found = find_at_pointer(body, batch.results)
+    found = value_at_pointer_or_missing(body, batch.results)
     if not isinstance(found, list):
         return None
     if batch.by is None:
@@ -353,8 +356,8 @@ def _match_results_to_records(
     by_key = defaultdict[tuple[str, Any], list[Any]](list)
     for result in found:
         name, record = (
-            find_at_pointer(result, batch.by),
-            find_at_pointer(_record_in_batch_result(batch, result), shape.record),
+            value_at_pointer_or_missing(result, batch.by),
+            value_at_pointer_or_missing(_record_in_batch_result(batch, result), shape.record),
         )
         by_key["id", shape.id_of(record)].append(result)
         if isinstance(name, str | int):
@@ -365,20 +368,22 @@ def _match_results_to_records(
 
 
 def _record_in_batch_result(batch: BatchConfig, result: Any) -> Any:
-    record = MISSING if batch.record is None else find_at_pointer(result, batch.record)
+    record = MISSING if batch.record is None else value_at_pointer_or_missing(result, batch.record)
     return result if record is MISSING or record is None else record
 
 
 def _is_record_null(batch: BatchConfig, result: Any) -> bool:
     """Return whether *result* has null in place of its record; where it has a status, that is an empty body."""
-    return batch.status is None and batch.record is not None and find_at_pointer(result, batch.record) is None
+    return (
+        batch.status is None and batch.record is not None and value_at_pointer_or_missing(result, batch.record) is None
+    )
 
 
 def _answer_of_batch_result(batch: BatchConfig, result: Any) -> Answer | None:
     """Return the answer about one record that *result* stands for; None if it does not say what became of it: it is no
     object, or has no HTTP status where one is declared.
     """
-    status = 200 if batch.status is None else find_at_pointer(result, batch.status)
+    status = 200 if batch.status is None else value_at_pointer_or_missing(result, batch.status)
     number = int(status) if isinstance(status, str) and status.isdecimal() else status
     if not isinstance(result, dict) or type(number) is not int or not 200 <= number < 600:
         return None
@@ -421,8 +426,8 @@ def _method_and_path_for_id(request: str | None, target_id: str) -> tuple[str, s
 
 def _is_null_or_list_empty(body: Any, place: str) -> bool:
     """Return whether the member at *place* is null, or the first of an empty list. An absent member means nothing."""
-    is_first = place.endswith("/0") and find_at_pointer(body, place.removesuffix("/0")) == []
-    return bool(place) and (is_first or find_at_pointer(body, place) is None)
+    is_first = place.endswith("/0") and value_at_pointer_or_missing(body, place.removesuffix("/0")) == []
+    return bool(place) and (is_first or value_at_pointer_or_missing(body, place) is None)
 
 
 def _path_with_query(request: DeclaredRequest, values: Mapping[str, str | None]) -> str:

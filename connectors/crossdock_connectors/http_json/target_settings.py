@@ -11,7 +11,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from crossdock import ConfigModel, Filter
 from crossdock.pacing.rate_limit_and_retry_settings import InFlight, Retry
 from crossdock.sources import NameForm
-from crossdock.values.config_base_types import MAX_S, differs_from_default, finding_about_key
+from crossdock.values.config_base_types import MAX_S, differs_from_default, make_pydantic_error_at_key
 from crossdock_connectors.draft_models_declared_in_config import MemberName, Members, ResourceKey
 from crossdock_connectors.http_json.bulk_write_job_settings import JobResourceConfig
 from crossdock_connectors.http_json.credential_settings import HeaderName
@@ -66,13 +66,13 @@ class LookUpByName(DeclaredRequest):
     @model_validator(mode="after")
     def _check_look_up(self) -> Self:
         if (self.records is None) == (self.absent is None):
-            raise finding_about_key(
+            raise make_pydantic_error_at_key(
                 ("records",), "give either records, if it lists records, or absent, if it answers with one"
             )
         if self.total is not None and self.records is None:
-            raise finding_about_key(("total",), "needs records")
+            raise make_pydantic_error_at_key(("total",), "needs records")
         if not any(NAME in text for text in texts_in([self.path, self.params, self.body, self.variables])):
-            raise finding_about_key(("params",), "the query does not use {name}, so it would list any record")
+            raise make_pydantic_error_at_key(("params",), "the query does not use {name}, so it would list any record")
         return self
 
 
@@ -176,17 +176,17 @@ class TargetResourceConfig(ConfigModel):
             form = _TOGETHER if key != "create" and self.is_sent_in_batches(key) else single
             is_whole = key == "update" and self.name is not None and _WHOLE.fullmatch(str(request)) is not None
             if isinstance(request, str) and not is_whole and form.fullmatch(request) is None:
-                raise finding_about_key((key,), f"must be a method ({methods}) and a path, such as {example}")
+                raise make_pydantic_error_at_key((key,), f"must be a method ({methods}) and a path, such as {example}")
             if not isinstance(request, PostedRequest):
                 continue
             needed = [_IN_BODY[key], ("id",)] if key == "update" else [_IN_BODY[key]]
             if missing := [names[0] for names in needed if not request.uses_any_placeholder(*names)]:
                 places = "path, params, body or variables" if missing[0] == "id" else "body or variables"
-                raise finding_about_key((key,), f"has no {{{missing[0]}}} in its {places}")
+                raise make_pydantic_error_at_key((key,), f"has no {{{missing[0]}}} in its {places}")
             if unknown := [name for name in request.record_members if name not in {*self.members, self.name}]:
-                raise finding_about_key((key,), f"{{record.{unknown[0]}}} is none of members")
+                raise make_pydantic_error_at_key((key,), f"{{record.{unknown[0]}}} is none of members")
             if request.id is not None and key != "create":
-                raise finding_about_key((key, "id"), "is for create: other requests are about a known id")
+                raise make_pydantic_error_at_key((key, "id"), "is for create: other requests are about a known id")
         return self
 
     @model_validator(mode="after")
@@ -217,7 +217,7 @@ class TargetResourceConfig(ConfigModel):
             ("name_form", differs_from_default(self, "name_form") and not named, "needs name"),
         ):
             if is_set:
-                raise finding_about_key((key,), problem)
+                raise make_pydantic_error_at_key((key,), problem)
         return self
 
     @model_validator(mode="after")
@@ -239,7 +239,7 @@ class TargetResourceConfig(ConfigModel):
             (batch is not None and batch.by is not None and not is_named, "batch", "needs name, for its key by"),
         ):
             if batch is not None and is_set:
-                raise finding_about_key((place,), problem)
+                raise make_pydantic_error_at_key((place,), problem)
         return self
 
     def is_sent_in_batches(self, operation: str) -> bool:

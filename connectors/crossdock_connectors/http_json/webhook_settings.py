@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel
 from crossdock.sources import Name
-from crossdock.values.config_base_types import finding_about_key
+from crossdock.values.config_base_types import make_pydantic_error_at_key
 from crossdock.values.json_paths import is_pointer
 from crossdock.webhooks import Hint, Webhook, WebhookScheme, WebhookSettings
 from crossdock_connectors.http_json.credential_settings import HeaderName
@@ -63,7 +63,7 @@ class HttpJsonWebhooks(WebhookSettings):
         if self.topic_header is None and self.topic_member is None:
             for number, rule in enumerate(self.hints):
                 if rule.topics:
-                    raise finding_about_key(("hints", number, "topics"), "needs topic_header or topic_member")
+                    raise make_pydantic_error_at_key(("hints", number, "topics"), "needs topic_header or topic_member")
         return self
 
 
@@ -74,15 +74,15 @@ def check_hint_rules(webhooks: HttpJsonWebhooks, keys: Mapping[str, Sequence[str
         if rule.stream not in keys:
             near = get_close_matches(rule.stream, keys, n=1)
             advice = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(keys)) or 'none'}"
-            raise finding_about_key(
+            raise make_pydantic_error_at_key(
                 (*place, "stream"), f"no stream of this connection is called {rule.stream!r}; {advice}"
             )
         if rule.stream not in fetching:
             message = (
                 f"the stream {rule.stream} needs fetch, the path of one record, to be read when a webhook names it"
             )
-            raise finding_about_key((*place, "stream"), message)
+            raise make_pydantic_error_at_key((*place, "stream"), message)
         columns = keys[rule.stream]
         if len(rule.key_pointers) != len(columns):
             message = f"needs a pointer for each column of the key: {', '.join(columns)}"
-            raise finding_about_key((*place, "key"), message)
+            raise make_pydantic_error_at_key((*place, "key"), message)

@@ -16,7 +16,7 @@ from crossdock.mapping.row_order_and_cursors import OVERLAP_S, LateRecords, form
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.sources import Checkpoint
 from crossdock.values import exact_json
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock_connectors.shop.settings import ShopSettings
 
 OVERLAP = timedelta(seconds=OVERLAP_S)
@@ -105,7 +105,7 @@ def _store_list(
 def _instants_in_member(records: list[Any], member: str) -> Iterator[datetime]:
     """Yield the instants in *member*; without an offset they are in UTC. Others are refused where they are mapped."""
     for record in records:
-        text = at_path(record, member) if member else None
+        text = value_at_path_or_missing(record, member) if member else None
         with suppress(ValueError):
             found = datetime.fromisoformat(text) if isinstance(text, str) else None
             if found is not None:

@@ -8,7 +8,7 @@ from decimal import ROUND_DOWN, Decimal
 from msgspec import Struct, field
 
 from crossdock import LineDraft, Record, RecordError, Reference
-from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, minor_unit_digits
+from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, minor_unit_digits_or_value_error
 from crossdock_connectors.shop.settings import ChargeKind, ShopSettings
 
 
@@ -98,12 +98,12 @@ def smallest_currency_unit_or_error(currency: str, pointer: str, advice: str = "
 
 
 def smallest_currency_unit(currency: str) -> Decimal:
-    return Decimal(1).scaleb(-(minor_unit_digits(currency) or 0))
+    return Decimal(1).scaleb(-(minor_unit_digits_or_value_error(currency) or 0))
 
 
 def smallest_unit_price_step(currency: str | None) -> Decimal:
     """Return the least difference of two unit prices: a whole unit of a currency without decimals."""
-    has_no_parts = currency is not None and minor_unit_digits(currency) == 0
+    has_no_parts = currency is not None and minor_unit_digits_or_value_error(currency) == 0
     return Decimal(1) if has_no_parts else Decimal(1).scaleb(-MAX_DIGITS_AFTER_POINT)
 
 

@@ -21,7 +21,7 @@ from crossdock.targets import (
     HandOver,
     IfMissing,
 )
-from crossdock.values.config_base_types import finding_about_key, parse_duration
+from crossdock.values.config_base_types import make_pydantic_error_at_key, parse_duration
 from crossdock.values.time_formats_and_zones import check_zone_name
 from crossdock_connectors.draft_models_declared_in_config import ResourceKey
 from crossdock_connectors.written_file_record_settings import FileRecordConfig, file_target_resource
@@ -94,12 +94,14 @@ class FileResourceConfig(FileRecordConfig):
     def _check_marker_and_folder_names(self) -> Self:
         path = PurePosixPath(self.file)
         if self.marker is not None and self.marker.format(name=path.name, stem=path.stem) == path.name:
-            raise finding_about_key(("marker",), "must be another name than that of the file, such as {name}.ok")
+            raise make_pydantic_error_at_key(
+                ("marker",), "must be another name than that of the file, such as {name}.ok"
+            )
         if self.marker == self.temporary:
-            raise finding_about_key(("marker",), "must be another name than the temporary one")
+            raise make_pydantic_error_at_key(("marker",), "must be another name than the temporary one")
         for place, folders in (("folder", (self.folder,)), ("taken", self.taken)):
             if any(".." in folder.split("/") for folder in folders):
-                raise finding_about_key((place,), "must not lead upwards")
+                raise make_pydantic_error_at_key((place,), "must not lead upwards")
         return self
 
 
@@ -118,7 +120,9 @@ class FileTargetConfig(ConfigModel):
     @model_validator(mode="after")
     def _refuse_resource_named_acknowledgements(self) -> Self:
         if ACKNOWLEDGEMENTS in self.resources:
-            raise finding_about_key(("resources", ACKNOWLEDGEMENTS), "is the name for what the partner acknowledges")
+            raise make_pydantic_error_at_key(
+                ("resources", ACKNOWLEDGEMENTS), "is the name for what the partner acknowledges"
+            )
         return self
 
 

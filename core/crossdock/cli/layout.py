@@ -56,7 +56,7 @@ def show_outgoing_record_file(
     """
     from crossdock.runs.file_preview_for_one_record import outgoing_file_of_record
     from crossdock.values.record_keys import key_text_of_input
-    from crossdock.values.safe_local_files import replace_file
+    from crossdock.values.safe_local_files import replace_file_atomically
 
     if not raw and out is None:
         raise ConfigError(
@@ -68,7 +68,7 @@ def show_outgoing_record_file(
     (named,) = loaded.selected_streams([loaded.stream_of_record(stream)])
     name, body = outgoing_file_of_record(loaded, named, key_text_of_input(key), SystemClock())
     if place is not None:
-        replace_file(place, body)
+        replace_file_atomically(place, body)
     if as_json:
         content = base64.b64encode(body).decode() if raw else None
         terminal_output.print_json({"name": name, "bytes": len(body), "content_base64": content})

@@ -20,7 +20,7 @@ from click.core import ParameterSource
 from crossdock.errors import ConfigError, NotConfirmedError
 from crossdock.printable import printable
 from crossdock.values.acting_person_and_process import LONGEST_NAME, current_actor
-from crossdock.values.safe_local_files import check_replaceable
+from crossdock.values.safe_local_files import raise_if_file_not_replaceable
 from crossdock.values.texts_of_numbers_and_times import USABLE_YEARS, USABLE_YEARS_TEXT
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def raise_if_not_writable(*paths: Path | None) -> None:
         if path is None:
             continue
         try:
-            check_replaceable(path)
+            raise_if_file_not_replaceable(path)
         except OSError as error:
             hint = "nothing was done; name a file in a folder that exists and can be written"
             raise ConfigError(

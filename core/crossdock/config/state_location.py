@@ -19,7 +19,7 @@ DEFAULT_STATE = "sqlite:///crossdock.db"
 
 def locate_state(path: Path, *overrides: Path) -> tuple[StateUrl, PinnedTenant] | None:
     """Return where the state is, and whose it is; None if one of these settings is wrong, which a full load reports."""
-    document = config_file.read(path, *overrides)
+    document = config_file.read_config_with_overrides(path, *overrides)
     platform, state = document.data.get("platform"), document.data.get("state", DEFAULT_STATE)
     if not isinstance(platform, Mapping) or not isinstance(state, str):
         return None

@@ -72,16 +72,16 @@ from crossdock.resources import ResourceModel, ResourceName
 from crossdock.values import exact_json
 from crossdock.values.author_code_errors import (
     class_name_with_place,
-    described_value_type,
     misspelt_attribute_class_and_message,
+    type_name_of_wrong_value,
 )
-from crossdock.values.config_base_types import NAME_FORM, ConfigModel, Name, finding_about_key, is_valid_name
+from crossdock.values.config_base_types import NAME_FORM, ConfigModel, Name, is_valid_name, make_pydantic_error_at_key
 from crossdock.values.config_file import (
-    OF_TYPE,
+    WRONG_TYPE_ERROR_ENDINGS,
     Document,
     PlacedFinding,
-    finding_message_without_place,
     findings_of_nearest_union_choice,
+    message_of_pydantic_error,
     place_and_union_choices,
     unknown_key_message,
 )
@@ -150,20 +150,20 @@ class StreamConfig(ConfigModel, StreamDeclaration):
         if self.group_by is not None and self.group_by != self.key:
             raise ValueError("group_by and key must name the same columns")
         if self.deleted is not None and self.mode == "snapshot":
-            raise finding_about_key(("deleted",), MARKS_IN_SNAPSHOT)
+            raise make_pydantic_error_at_key(("deleted",), MARKS_IN_SNAPSHOT)
         if reason := empty_export_option_problem(self.mode, self.empty):
-            raise finding_about_key(("empty",), reason)
+            raise make_pydantic_error_at_key(("empty",), reason)
         if reason := ours_problem(self.ours, self.skip, self.read_resource):
-            raise finding_about_key(("ours",), reason)
+            raise make_pydantic_error_at_key(("ours",), reason)
         if self.gone.every is not None and not self.lists_existing:
-            raise finding_about_key(("gone", "every"), EVERY_WITHOUT_LIST)
+            raise make_pydantic_error_at_key(("gone", "every"), EVERY_WITHOUT_LIST)
         other = "deleted" if self.deleted is not None else "existing" if self.lists_existing else ""
         if second := reread_and_open_until_problem(
             self.mode, self.reread, self.open_until, fetches=self.fetches, other_deletion_setting=other
         ):
-            raise finding_about_key(*second)
+            raise make_pydantic_error_at_key(*second)
         if targets is not None and (reason := reads_problem(self, self.read_resource, targets)):
-            raise finding_about_key(("reads",), reason)
+            raise make_pydantic_error_at_key(("reads",), reason)
         kind = self.resource_type
         if kind is None:
             return self  # checked again when it is known
@@ -172,21 +172,23 @@ class StreamConfig(ConfigModel, StreamDeclaration):
 
     def _check_against_resource_type(self, kind: ResourceType) -> None:
         if reason := removal_problem(kind, self.mode, self.on_gone, finds_deleted=self.finds_deleted):
-            raise finding_about_key(("on_gone",), reason)
+            raise make_pydantic_error_at_key(("on_gone",), reason)
         if reason := contribution_problem(kind, self.contributes, self.matches, self.on_gone):
-            raise finding_about_key(("contributes",), reason)
+            raise make_pydantic_error_at_key(("contributes",), reason)
         mapped = None if isinstance(self.map, PythonFunction) else self.map
         if reason := adopt_option_problem(kind, self.adopt, self.to, self.contributes, mapped):
-            raise finding_about_key(("adopt",), reason)
+            raise make_pydantic_error_at_key(("adopt",), reason)
         members = list(model_fields_by_wire_name(kind.draft))
         if not isinstance(self.map, PythonFunction):
             check_mapped_members(self, kind, kind.draft, self.map, ("map",), whole=not self.contributes)
             if self.contributes and (other := next((name for name in self.map if name not in self.contributes), None)):
-                raise finding_about_key(("map", other), f"is not one of contributes: {', '.join(self.contributes)}")
+                raise make_pydantic_error_at_key(
+                    ("map", other), f"is not one of contributes: {', '.join(self.contributes)}"
+                )
             members = list(self.map)
         for number, name in enumerate(self.personal):
             if name not in members:
-                raise finding_about_key(("personal", number), unknown_key_message(name, members))
+                raise make_pydantic_error_at_key(("personal", number), unknown_key_message(name, members))
 
 
 def check_mapped_members(
@@ -202,27 +204,29 @@ def check_mapped_members(
     known = model_fields_by_wire_name(model)
     for name, form in forms.items():
         if name not in known:
-            raise finding_about_key((*place, name), unknown_key_message(name, list(known)))
+            raise make_pydantic_error_at_key((*place, name), unknown_key_message(name, list(known)))
         inner, is_list = _model_and_is_list(known[name].annotation)
         if (isinstance(form, Each) and not form.single) is not is_list:
             as_object = "is not a list: each needs single: true" if inner else "is not a list: each cannot be used"
-            raise finding_about_key((*place, name), "is a list: use each, without single" if is_list else as_object)
+            raise make_pydantic_error_at_key(
+                (*place, name), "is a list: use each, without single" if is_list else as_object
+            )
         if isinstance(form, Each) and form.of is None and stream.group_by is None:
-            raise finding_about_key(
+            raise make_pydantic_error_at_key(
                 (*place, name), "makes one item of each row, which needs group_by, or of: a join or a list"
             )
         _check_constants(model, name, form, (*place, name))
         if isinstance(form, Each) and inner:
             check_mapped_members(stream, kind, inner, form.each, (*place, name, "each"))
         elif isinstance(form, Each) and form.single:
-            raise finding_about_key((*place, name), "is not an object of members")
+            raise make_pydantic_error_at_key((*place, name), "is not an object of members")
         for nested, where in _nested_members_outside_each_key(form, (*place, name)):
             if inner is None:
-                raise finding_about_key(where[:-1], "is not an object of members")
+                raise make_pydantic_error_at_key(where[:-1], "is not an object of members")
             check_mapped_members(stream, kind, inner, nested, where)
     missing = [name for name, field in known.items() if field.is_required() and name not in forms]
     if missing and whole:
-        raise finding_about_key(place, f"lacks {', '.join(missing)}, which every {kind.name} needs")
+        raise make_pydantic_error_at_key(place, f"lacks {', '.join(missing)}, which every {kind.name} needs")
 
 
 def _nested_members_outside_each_key(
@@ -248,7 +252,7 @@ def _nested_members_outside_each_key(
 def _check_constants(model: type[ResourceModel], name: str, form: Any, place: tuple[str | int, ...]) -> None:
     for value, where in _constants_within_mapping_form(form, place):
         if fault := _constant_problem(model, name, value):
-            raise finding_about_key(where, fault)
+            raise make_pydantic_error_at_key(where, fault)
 
 
 def _constants_within_mapping_form(
@@ -279,7 +283,7 @@ def _constant_problem(model: type[ResourceModel], name: str, value: Any) -> str 
     except ValidationError as error:
         found = [item for item in error.errors(include_url=False, include_input=False) if item["loc"][:1] == (name,)]
         if found:
-            return _TYPES.get(found[-1]["type"]) or finding_message_without_place(found[-1])
+            return _TYPES.get(found[-1]["type"]) or message_of_pydantic_error(found[-1])
     return None
 
 
@@ -398,11 +402,11 @@ class StreamOverrides(ConfigModel):
         if stream is None:
             return self  # checked again when it is known
         if self.deleted is not None and stream.mode == "snapshot":
-            raise finding_about_key(("deleted",), MARKS_IN_SNAPSHOT)
+            raise make_pydantic_error_at_key(("deleted",), MARKS_IN_SNAPSHOT)
         if self.deleted is not None and stream.lists_existing:
-            raise finding_about_key(("deleted",), "cannot be set: the stream lists the records that exist")
+            raise make_pydantic_error_at_key(("deleted",), "cannot be set: the stream lists the records that exist")
         if self.gone is not None and self.gone.every is not None and not stream.lists_existing:
-            raise finding_about_key(("gone", "every"), EVERY_WITHOUT_LIST)
+            raise make_pydantic_error_at_key(("gone", "every"), EVERY_WITHOUT_LIST)
         reread, marks = self.reread or stream.reread, stream.finds_deleted and not stream.rereads_gone
         other = "deleted" if self.deleted is not None else "the way in which the stream finds them" if marks else ""
         if second := reread_and_open_until_problem(
@@ -412,18 +416,18 @@ class StreamOverrides(ConfigModel):
             fetches=stream.fetches,
             other_deletion_setting=other,
         ):
-            raise finding_about_key(*second)
+            raise make_pydantic_error_at_key(*second)
         finds_deleted = bool(other) or (reread is not None and reread.finds_gone)
         kind, on_gone = stream.resource_type, self.on_gone or "nothing"
         if reason := removal_problem(kind, stream.mode, on_gone, finds_deleted=finds_deleted):
-            raise finding_about_key(("on_gone",), reason)
+            raise make_pydantic_error_at_key(("on_gone",), reason)
         adopt = self.adopt or stream.adopt
         if reason := adopt_option_problem(kind, adopt, stream.to, stream.contributes):
-            raise finding_about_key(("adopt",), reason)
+            raise make_pydantic_error_at_key(("adopt",), reason)
         draft = kind.draft
         for number, name in enumerate(self.personal):
             if name not in model_fields_by_wire_name(draft):
-                raise finding_about_key(
+                raise make_pydantic_error_at_key(
                     ("personal", number), unknown_key_message(name, list(model_fields_by_wire_name(draft)))
                 )
         check_mapped_members(stream, kind, draft, self.map, ("map",), whole=False)
@@ -598,7 +602,7 @@ def _is_possible_value(name: str, value: Any) -> bool:
 def _problems_found_while_completing(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
     resource = getattr(stream, "resource", None)
     if resource is not None and not isinstance(resource, str):
-        yield f"resource must be text such as 'product', not {described_value_type(resource).removesuffix(',')}"
+        yield f"resource must be text such as 'product', not {type_name_of_wrong_value(resource).removesuffix(',')}"
         return
     if resource is not None and resource not in WRITTEN:
         advice = unknown_key_message(str(resource), list(WRITTEN)).removeprefix("unknown key; ")
@@ -704,10 +708,10 @@ def _pydantic_error_to_finding(item: Any, given: Mapping[str, Any]) -> PlacedFin
     place, choices = place_and_union_choices(
         (), path, item["loc"][len(path) :], lambda each: _nested_value(given, each) is not _NOTHING
     )
-    of_type, context = item["type"].endswith(OF_TYPE), item.get("ctx", {})
+    of_type, context = item["type"].endswith(WRONG_TYPE_ERROR_ENDINGS), item.get("ctx", {})
     kind = "model_type" if "class_name" in context else item["type"]
     expected = context.get("expected")
-    message = _MESSAGES[kind].format(**context) if kind in _MESSAGES else finding_message_without_place(item)
+    message = _MESSAGES[kind].format(**context) if kind in _MESSAGES else message_of_pydantic_error(item)
     message = f"must be {expected}" if expected else message
     return PlacedFinding(place, choices, message, message, of_type=of_type)
 

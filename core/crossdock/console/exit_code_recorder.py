@@ -9,13 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from crossdock.values.safe_local_files import replace_file
+from crossdock.values.safe_local_files import replace_file_atomically
 
 
 def main(folder: str, lock: str, *arguments: str) -> None:
     command = [sys.executable, "-P", "-m", "crossdock", *arguments]
     code = subprocess.run(command, check=False, pass_fds=(int(lock),)).returncode  # noqa: S603  its own
-    replace_file(Path(folder) / "exit_code", str(code).encode())
+    replace_file_atomically(Path(folder) / "exit_code", str(code).encode())
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.printable import printable
-from crossdock.values.safe_local_files import replace_file
+from crossdock.values.safe_local_files import replace_file_atomically
 
 if TYPE_CHECKING:
     from crossdock.values.html_templates import PageTemplates
@@ -48,7 +48,7 @@ def macro_function(template: str, name: str) -> Callable[..., str]:
 
 def write_page_file(path: Path, page: str) -> None:
     try:
-        replace_file(path, page.encode())
+        replace_file_atomically(path, page.encode())
     except OSError as error:
         raise ConfigError(
             f"the report cannot be written: {error.strerror}", where=str(path), code="file_unwritable"

@@ -29,12 +29,12 @@ from crossdock.printable import printable
 from crossdock.state import PinnedTenant
 from crossdock.values.acting_person_and_process import Actor
 from crossdock.values.safe_local_files import (
-    create_private,
+    create_private_file,
     create_private_folder,
-    open_or_create_private,
-    open_regular,
-    read_regular,
-    replace_file,
+    open_or_create_private_file,
+    open_regular_file,
+    read_regular_file_within_limit,
+    replace_file_atomically,
 )
 from crossdock.values.texts_of_numbers_and_times import time_text
 
@@ -97,7 +97,7 @@ class StartedCommands:
     def last_id_about(self, about: CommandSubject) -> str:
         """Return the id of the last command about the same; empty if there was none."""
         try:
-            return read_regular(self._lock_file(about), _ID_BYTES).decode()
+            return read_regular_file_within_limit(self._lock_file(about), _ID_BYTES).decode()
         except OSError:
             return ""
 
@@ -147,11 +147,11 @@ class StartedCommands:
     ) -> StartedCommand:
         folder = self._folder / name
         folder.mkdir(mode=0o700)
-        replace_file(folder / "command.json", json.dumps(facts).encode())
+        replace_file_atomically(folder / "command.json", json.dumps(facts).encode())
         files = [part for path in config for part in ("-C", str(path))]
         given = [str(folder / "plan") if isinstance(each, PlanFile) else each for each in arguments]
         who = {f"CROSSDOCK_{each.upper()}": facts[each] for each in ("person", "address", "reason")}
-        with create_private(folder / "output") as output:
+        with create_private_file(folder / "output") as output:
             process = subprocess.Popen(  # noqa: S603  no shell, and the arguments are those of an action
                 [
                     sys.executable,
@@ -178,7 +178,7 @@ class StartedCommands:
     def _lock_unless_started(self, about: CommandSubject, last: str) -> Iterator[BinaryIO]:
         path = self._lock_file(about)
         for _ in range(_TRIES):
-            with open_or_create_private(path) as lock, suppress(BlockingIOError):
+            with open_or_create_private_file(path) as lock, suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if not _is_same_file(lock, path):
                     continue  # an old one was removed in between
@@ -238,7 +238,7 @@ class StartedCommands:
 
     def _read(self, folder: Path) -> StartedCommand:
         _PROCESSES[:] = [each for each in _PROCESSES if each.poll() is None]
-        facts: Mapping[str, Any] = json.loads(read_regular(folder / "command.json", _FACTS_BYTES))
+        facts: Mapping[str, Any] = json.loads(read_regular_file_within_limit(folder / "command.json", _FACTS_BYTES))
         code = _exit_code(folder)
         return StartedCommand(
             folder.name,
@@ -258,7 +258,7 @@ class StartedCommands:
 
     def _is_locked(self, about: CommandSubject) -> bool:
         try:
-            with open_regular(self._lock_file(about)) as lock:
+            with open_regular_file(self._lock_file(about)) as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
@@ -282,6 +282,6 @@ def _digest(texts: Sequence[str]) -> str:
 
 def _exit_code(folder: Path) -> int | None:
     try:
-        return int(read_regular(folder / "exit_code", 10))
+        return int(read_regular_file_within_limit(folder / "exit_code", 10))
     except (OSError, ValueError):
         return None

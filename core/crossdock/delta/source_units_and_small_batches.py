@@ -16,7 +16,7 @@ from crossdock.delta.row_preparation import UNIT, prepare
 from crossdock.errors import CrossdockError
 from crossdock.reading.sources.run_context import os_errors_as_state_errors
 from crossdock.values.raw_rows_and_records import LINE, Again, RawBatch, read_arrow_file
-from crossdock.values.safe_local_files import create_private
+from crossdock.values.safe_local_files import create_private_file
 
 AT_ONCE = 10_000  # rows per frame
 PART_OF_PAGE = "#"  # stands before the number of a part, in the name of a page that was divided
@@ -44,7 +44,7 @@ class SourceUnit(Struct):
         """Store *rows*, which cannot be read again, at *path*, unless they are in a file."""
         if isinstance(rows, pl.DataFrame):
             path.unlink(missing_ok=True)  # of an earlier attempt in this run
-            with os_errors_as_state_errors(path.parent), create_private(path) as part:
+            with os_errors_as_state_errors(path.parent), create_private_file(path) as part:
                 rows.write_ipc(part)
         self.stored.append(path if isinstance(rows, pl.DataFrame) else rows)
 

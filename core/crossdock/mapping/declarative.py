@@ -33,15 +33,15 @@ from crossdock.mapping.stream_declaration import Filter
 from crossdock.printable import BLANKS
 from crossdock.resources import Reference, ResourceModel, ResourceName
 from crossdock.values import exact_json
-from crossdock.values.config_base_types import NOT_NULL, ConfigModel, Name, finding_about_key
+from crossdock.values.config_base_types import NOT_NULL, ConfigModel, Name, make_pydantic_error_at_key
 from crossdock.values.json_paths import (
-    CUT,
+    LIST_CUT_MESSAGE,
     MISSING,
-    at_path,
-    at_path_refusing_wrong_containers,
-    column_text,
-    exact_number,
-    is_list_cut,
+    is_list_at_path_cut,
+    json_value_as_column_text,
+    parse_exact_number,
+    value_at_path_or_missing,
+    value_at_path_refusing_wrong_containers,
 )
 from crossdock.values.raw_rows_and_records import ELEMENT, JSON, Record
 
@@ -148,7 +148,7 @@ def _check_one_form(value: Any) -> Any:
         return value
     given = [form for form in _FORMS.values() if form in value]
     if len(given) > 1:
-        raise finding_about_key((given[1],), f"cannot be used with {given[0]}: a member has one form")
+        raise make_pydantic_error_at_key((given[1],), f"cannot be used with {given[0]}: a member has one form")
     if not given and _nearest_form(value) is None:
         raise PydanticCustomError("unknown_form", _NONE_OF_THEM, {"forms": ", ".join(_FORMS.values())})
     return value
@@ -303,12 +303,12 @@ class Total(ConfigModel):
                     "bad_value", f"is empty, and should be the total of {member}", pointer=self.column_with_stated_total
                 )
             exact = [
-                [exact_number(each, self.column_with_stated_total, 0) for each in amount]
+                [parse_exact_number(each, self.column_with_stated_total, 0) for each in amount]
                 for amount in amounts
                 if None not in amount
             ]
             found = sum((units * price for units, price in exact), Decimal())
-            stated = exact_number(given, self.column_with_stated_total, 0)
+            stated = parse_exact_number(given, self.column_with_stated_total, 0)
             difference = stated - found
             if not difference:
                 return []
@@ -358,9 +358,13 @@ class Each(ConfigModel):
     def _check_options(self) -> Self:
         for number_of, further in enumerate(self.also or ()):
             if isinstance(further, Each) and (further.of is None or further.also or further.total or further.single):
-                raise finding_about_key(("also", number_of), "needs of, and has no also, total or single of its own")
+                raise make_pydantic_error_at_key(
+                    ("also", number_of), "needs of, and has no also, total or single of its own"
+                )
         if self.total is not None and not set(_AMOUNT) <= set(self.each):
-            raise finding_about_key(("total",), f"needs {' and '.join(_AMOUNT)} in each, of which it is the sum")
+            raise make_pydantic_error_at_key(
+                ("total",), f"needs {' and '.join(_AMOUNT)} in each, of which it is the sum"
+            )
         return self
 
     def columns(self) -> Iterator[str]:
@@ -486,15 +490,15 @@ def _elements_at(document: Any, path: str, outside: str = "") -> list[tuple[str,
     """
     outer, _, inner = path.partition(_OF_EACH)
     try:
-        found, place = at_path_refusing_wrong_containers(document, outer), outside + outer
+        found, place = value_at_path_refusing_wrong_containers(document, outer), outside + outer
     except RecordError as error:
         raise RecordError(error.code, error.message, pointer=outside + outer) from None
     if found is None or found is MISSING:
         return None
     if not isinstance(found, list):
         raise RecordError("bad_value", "is not a list", pointer=place)
-    if is_list_cut(document, outer):
-        raise RecordError("bad_value", CUT, pointer=place)
+    if is_list_at_path_cut(document, outer):
+        raise RecordError("bad_value", LIST_CUT_MESSAGE, pointer=place)
     elements = [(f"{place}.{index}", each) for index, each in enumerate(found)]
     if not inner:
         return elements
@@ -612,7 +616,7 @@ class RecordMap:
         _check_max_element_count(len(found), path)
         members, columns = list[Any](), self.joined_columns[path]
         for place, element in found:
-            cells = {column: column_text(at_path(element, column)) for column in columns}
+            cells = {column: json_value_as_column_text(value_at_path_or_missing(element, column)) for column in columns}
             cells |= {ELEMENT: _json_pointer(place)} if ELEMENT in cells else {}
             row = JsonCells(cells, record.count, element)
             try:

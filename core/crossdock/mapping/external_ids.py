@@ -18,7 +18,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 
 from crossdock.errors import RecordError
 from crossdock.values.config_base_types import ConfigModel, Name
-from crossdock.values.json_paths import MISSING, find_at_pointer
+from crossdock.values.json_paths import MISSING, value_at_pointer_or_missing
 from crossdock.values.record_keys import MAX_KEY_BYTES, key_parts_of, key_text
 
 NOT_OURS = "not_ours"
@@ -199,11 +199,12 @@ class NameMembers(Struct, frozen=True):
         A member that is missing, or has another type, case or encoding, may be ours as the target shows it.
         """
         own = self.members_of_external_id(name)
-        wanted = find_at_pointer(own, queried_pointer)
+        wanted = value_at_pointer_or_missing(own, queried_pointer)
         return [
             each
             for each in records
-            if find_at_pointer(each, queried_pointer) != wanted or not _contradicts_expected_members(each, own)
+            if value_at_pointer_or_missing(each, queried_pointer) != wanted
+            or not _contradicts_expected_members(each, own)
         ]
 
 

@@ -24,18 +24,18 @@ from crossdock.errors import RecordError
 from crossdock.mapping import convert
 from crossdock.mapping.convert import MAX_DECIMALS, DecimalMark, Rounding, Row, Sign, Thousands
 from crossdock.values import exact_json
-from crossdock.values.config_base_types import NOT_NULL, ConfigModel, GivenText, finding_about_key
-from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT, find_minor_unit_digits
+from crossdock.values.config_base_types import NOT_NULL, ConfigModel, GivenText, make_pydantic_error_at_key
+from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT, minor_unit_digits_or_none
 from crossdock.values.json_paths import (
     MISSING,
-    at_path,
-    at_path_refusing_wrong_containers,
-    column_text,
     is_index,
     is_null_false_or_empty,
+    json_value_as_column_text,
     names_in_path,
     path_of_names,
     type_description,
+    value_at_path_or_missing,
+    value_at_path_refusing_wrong_containers,
 )
 from crossdock.values.raw_rows_and_records import JSON
 from crossdock.values.time_formats_and_zones import UNIX, Ambiguous, TimeFormat, check_layout, check_zone_name
@@ -70,13 +70,17 @@ class JsonCells(dict[str, str | None]):
     def __getitem__(self, column: str) -> str | None:
         cell = super().__getitem__(column)
         if cell is None and column.partition(".")[0] not in self._others:
-            at_path_refusing_wrong_containers(self.document, column)
+            value_at_path_refusing_wrong_containers(self.document, column)
         return cell
 
     def value_text(self, column: str) -> str | None:
         """Return the cell; None for an empty object or list. RecordError for another one, whose text is no value."""
         cell = self[column]
-        if not cell or cell[0] not in "{[" or not isinstance(found := at_path(self.document, column), dict | list):
+        if (
+            not cell
+            or cell[0] not in "{["
+            or not isinstance(found := value_at_path_or_missing(self.document, column), dict | list)
+        ):
             return cell
         if found:
             raise RecordError("bad_value", f"{type_description(found)}, and should be a value", pointer=column)
@@ -84,13 +88,13 @@ class JsonCells(dict[str, str | None]):
 
     def count_left_out_object(self, around: str | None) -> None:
         """Count an object that is left out although *around*, which all its members are in, has some content."""
-        if around is not None and has_content(at_path(self.document, around)):
+        if around is not None and has_content(value_at_path_or_missing(self.document, around)):
             self._count(f"object of {around} left out, which has no member that map reads")
 
     def count_unread_elements(self, lists: Mapping[str, Collection[int]]) -> None:
         """Count the lists that have more elements than those that a map reads by their numbers."""
         for path, numbers in lists.items():
-            found = at_path(self.document, path)
+            found = value_at_path_or_missing(self.document, path)
             if isinstance(found, list) and any(
                 number not in numbers and has_content(each) for number, each in enumerate(found)
             ):
@@ -234,7 +238,7 @@ class FromColumn(ConfigModel):
         }
         for name, problem in wrong.items():
             if problem and getattr(self, name) is not None:
-                raise finding_about_key((name,), problem)
+                raise make_pydantic_error_at_key((name,), problem)
         return self
 
     def _minor_units_option_problem(self) -> str | None:
@@ -301,16 +305,16 @@ class FromColumn(ConfigModel):
     def _implied_decimals(self, row: Row) -> int | None:
         if self.minor_units is None:
             return self.decimals
-        if (known := find_minor_unit_digits(self.minor_units)) is not None:
+        if (known := minor_unit_digits_or_none(self.minor_units)) is not None:
             return known
-        found = find_minor_unit_digits((row[self.minor_units] or "").strip().upper())
+        found = minor_unit_digits_or_none((row[self.minor_units] or "").strip().upper())
         if found is None:
             raise RecordError("bad_value", "is not a currency with minor units (ISO 4217)", pointer=self.minor_units)
         return found
 
     def columns(self) -> Iterator[str]:
         yield self.from_
-        if self.minor_units is not None and find_minor_unit_digits(self.minor_units) is None:
+        if self.minor_units is not None and minor_unit_digits_or_none(self.minor_units) is None:
             yield self.minor_units
         if isinstance(self.factor, str):
             yield self.factor
@@ -325,7 +329,7 @@ class FromColumn(ConfigModel):
         wanted = [each for each in found[self.start or 0 :] if not is_null_false_or_empty(each)]
         if not all(isinstance(each, str | int | Decimal) for each in wanted):
             raise RecordError("bad_value", "has an element that is not a text or a number", pointer=self.from_)
-        return (self.join or "").join(column_text(each) or "" for each in wanted) or None
+        return (self.join or "").join(json_value_as_column_text(each) or "" for each in wanted) or None
 
     def _look_up_in_table(self, row: Row) -> Scalar:
         found = (self.table or {}).get(row[self.from_] or "", self.otherwise)

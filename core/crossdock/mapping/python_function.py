@@ -25,7 +25,7 @@ from crossdock.values.author_code_errors import (
 )
 from crossdock.values.config_file import MAX_BYTES
 from crossdock.values.raw_rows_and_records import Record
-from crossdock.values.safe_local_files import open_regular, read_bounded
+from crossdock.values.safe_local_files import open_regular_file, read_rest_within_limit
 
 
 class PythonFunction(Struct, frozen=True):
@@ -46,8 +46,8 @@ def load(reference: str, folder: Path) -> PythonFunction:
         raise ValueError("must be a section of members, or FILE.py:FUNCTION")
     path = folder / name
     try:
-        with open_regular(path) as file:
-            content = read_bounded(file, MAX_BYTES)
+        with open_regular_file(path) as file:
+            content = read_rest_within_limit(file, MAX_BYTES)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     digest = hashlib.sha256(content)

@@ -20,8 +20,8 @@ from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import DateFormat
 from crossdock.values import exact_json
-from crossdock.values.config_base_types import ConfigModel, finding_about_key
-from crossdock.values.field_types import EXACT, MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
+from crossdock.values.config_base_types import ConfigModel, make_pydantic_error_at_key
+from crossdock.values.field_types import EXACT_DECIMAL_CONTEXT, MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 from crossdock.values.time_formats_and_zones import Ambiguous, TimeFormat, check_zone_name
 
 KIND_LENGTH = 8
@@ -49,7 +49,7 @@ class OrderBy(ConfigModel):
     def _check_options_of_instant(self) -> Self:
         for name in ("format", "timezone", "ambiguous", "hour_24"):
             if getattr(self, name) is not None and self.as_ != "instant":
-                raise finding_about_key((name,), "needs as: instant")
+                raise make_pydantic_error_at_key((name,), "needs as: instant")
         return self
 
     def position(self, row: Row) -> str:
@@ -91,7 +91,7 @@ def _sortable_instant_text(moment: datetime, fraction: str) -> str:
 
 def _sortable_number_text(number: Decimal) -> str:
     """Format the number as twenty digits that sort as numbers do, including negative ones."""
-    return f"{int(EXACT.scaleb(number, MAX_DIGITS_AFTER_POINT)) + _SHIFT:020}"
+    return f"{int(EXACT_DECIMAL_CONTEXT.scaleb(number, MAX_DIGITS_AFTER_POINT)) + _SHIFT:020}"
 
 
 OVERLAP_S = 600.0  # clocks differ, timestamps are coarse, and sources show some changes late
@@ -123,11 +123,11 @@ class Cursor(OrderBy):
     @model_validator(mode="after")
     def _check_options_fit_type(self) -> Self:
         if self.as_ != "instant" and not self.sorted:
-            raise finding_about_key(("sorted",), "a source that does not sort needs a cursor with as: instant")
+            raise make_pydantic_error_at_key(("sorted",), "a source that does not sort needs a cursor with as: instant")
         if self.as_ != "instant" and self.overlap_s != OVERLAP_S:
-            raise finding_about_key(("overlap_s",), "needs as: instant")
+            raise make_pydantic_error_at_key(("overlap_s",), "needs as: instant")
         if self.as_ not in {"integer", "decimal"} and self.overlap != OVERLAP:
-            raise finding_about_key(("overlap",), "needs as: integer or as: decimal")
+            raise make_pydantic_error_at_key(("overlap",), "needs as: integer or as: decimal")
         return self
 
     @property
@@ -154,7 +154,7 @@ class Cursor(OrderBy):
     def _number_minus_overlap(self, stored: str) -> str:
         """Return the number *overlap* before a stored one, not below zero and with the zeros that fill it up."""
         number = convert.decimal({self.column: stored}, self.column)
-        earlier = max(EXACT.subtract(number, self.overlap), min(number, Decimal(0)))
+        earlier = max(EXACT_DECIMAL_CONTEXT.subtract(number, self.overlap), min(number, Decimal(0)))
         return stored if earlier == number else f"{earlier:f}".zfill(len(stored) if stored.startswith("0") else 0)
 
 

@@ -20,9 +20,15 @@ from crossdock.mapping.row_order_and_cursors import OrderBy
 from crossdock.printable import BLANKS
 from crossdock.reading.sources.expected_files import Interval
 from crossdock.resources import ActionName, ResourceName
-from crossdock.values.config_base_types import ConfigModel, GivenText, Name, finding_about_key, text_matching
+from crossdock.values.config_base_types import (
+    ConfigModel,
+    GivenText,
+    Name,
+    make_pydantic_error_at_key,
+    text_type_matching_pattern,
+)
 from crossdock.values.config_file import unknown_key_message
-from crossdock.values.json_paths import at_path, column_text
+from crossdock.values.json_paths import json_value_as_column_text, value_at_path_or_missing
 from crossdock.values.raw_rows_and_records import Empty, column_expression_by_exact_name
 
 MAX_ZFILL = 100
@@ -144,7 +150,9 @@ class Filter(ConfigModel):
     def json_predicate(self) -> Callable[[Any], bool]:
         """Return a function that says whether a JSON value meets the condition. Fields are dotted paths."""
         meets, columns = self.predicate(), tuple(self.columns())
-        return lambda value: meets({column: column_text(at_path(value, column)) for column in columns})
+        return lambda value: meets(
+            {column: json_value_as_column_text(value_at_path_or_missing(value, column)) for column in columns}
+        )
 
     def expression(self) -> pl.Expr:
         """Return an expression that is true for rows that meet the condition, and never null."""
@@ -334,9 +342,13 @@ PLATFORM = "platform"
 _RESOURCE = r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}\.[A-Za-z0-9_]{1,32}"
 Destination = Annotated[
     str,
-    text_matching(rf"^(platform|{_RESOURCE})$", "platform, or CONNECTION.RESOURCE of a target, such as shipbob.orders"),
+    text_type_matching_pattern(
+        rf"^(platform|{_RESOURCE})$", "platform, or CONNECTION.RESOURCE of a target, such as shipbob.orders"
+    ),
 ]
-Read = Annotated[str, text_matching(rf"^{_RESOURCE}$", "CONNECTION.RESOURCE of a target, such as shipbob.orders")]
+Read = Annotated[
+    str, text_type_matching_pattern(rf"^{_RESOURCE}$", "CONNECTION.RESOURCE of a target, such as shipbob.orders")
+]
 Destinations = Mapping[str, Mapping[str, ResourceType]]
 """The resources of each target, by the name of its connection."""
 
@@ -346,15 +358,15 @@ def destination_resource_type(resource: str | None, to: str, targets: Destinatio
     connection, _, name = to.partition(".")
     if to == PLATFORM:
         if resource is None:
-            raise finding_about_key(("resource",), f"is missing; known: {', '.join(WRITTEN)}")
+            raise make_pydantic_error_at_key(("resource",), f"is missing; known: {', '.join(WRITTEN)}")
         return WRITTEN[resource]
     if resource is not None:
-        raise finding_about_key(("resource",), f"cannot be set: to names the resource, {to}")
+        raise make_pydantic_error_at_key(("resource",), f"cannot be set: to names the resource, {to}")
     if connection not in targets:
         known = ", ".join(sorted(targets)) or "none"
-        raise finding_about_key(("to",), f"no connection {connection!r} is a target; targets: {known}")
+        raise make_pydantic_error_at_key(("to",), f"no connection {connection!r} is a target; targets: {known}")
     if name not in targets[connection]:
-        raise finding_about_key(
+        raise make_pydantic_error_at_key(
             ("to",), unknown_key_message(name, list(targets[connection])).replace("key", "resource", 1)
         )
     return targets[connection][name]

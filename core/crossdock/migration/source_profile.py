@@ -10,7 +10,7 @@ import polars as pl
 from crossdock.mapping.lookup_and_join_settings import NO_MAIN_ROW
 from crossdock.migration.column_profile import ColumnProfile, pack_source_and_line, profile_columns
 from crossdock.values import exact_json
-from crossdock.values.json_paths import column_text
+from crossdock.values.json_paths import json_value_as_column_text
 from crossdock.values.raw_rows_and_records import (
     ELEMENT,
     JSON,
@@ -101,4 +101,4 @@ def _flatten(value: Any, path: str) -> Iterator[tuple[str, str | None]]:
     elif isinstance(value, list):
         yield f"{path}[]", str(len(value))
     elif path:
-        yield path, column_text(value)
+        yield path, json_value_as_column_text(value)

@@ -25,11 +25,11 @@ from crossdock.platform.openapi_file import (
     schema_types,
 )
 from crossdock.platform.platform_config import PATHS, Profile
-from crossdock.values.field_types import EXACT, MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
+from crossdock.values.field_types import EXACT_DECIMAL_CONTEXT, MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 
 _LARGEST = Decimal(10**MAX_DIGITS_BEFORE_POINT)
-_STEP = EXACT.scaleb(Decimal(1), -MAX_DIGITS_AFTER_POINT)
-_MOST = EXACT.subtract(_LARGEST, _STEP)
+_STEP = EXACT_DECIMAL_CONTEXT.scaleb(Decimal(1), -MAX_DIGITS_AFTER_POINT)
+_MOST = EXACT_DECIMAL_CONTEXT.subtract(_LARGEST, _STEP)
 _LEAST = _MOST.copy_negate()
 _CODES = {"^[A-Z]{3}$": {each.value for each in Currency}, "^[A-Z]{2}$": set(countries_by_alpha2)}
 _SHOWN = 5
@@ -161,7 +161,10 @@ class MemberComparison:
             (f"is at least {least}", least is not None and least > _LEAST),
             (f"is less than {below}", below is not None and below < _LARGEST),
             (f"is more than {above}", above is not None and above > _LARGEST.copy_negate()),
-            (f"is a multiple of {step}", step is not None and (step <= 0 or EXACT.remainder(_STEP, step) != 0)),
+            (
+                f"is a multiple of {step}",
+                step is not None and (step <= 0 or EXACT_DECIMAL_CONTEXT.remainder(_STEP, step) != 0),
+            ),
         ):
             if is_narrower:
                 yield self._difference_at(place, f"{text}; other numbers may be sent", is_error=False)

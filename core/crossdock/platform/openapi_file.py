@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from crossdock.errors import ConfigError
 from crossdock.values import exact_json, yaml_reader
 from crossdock.values.json_paths import escaped_pointer_part
-from crossdock.values.safe_local_files import open_regular, read_bounded
+from crossdock.values.safe_local_files import open_regular_file, read_rest_within_limit
 
 Json = Mapping[str, Any]
 
@@ -127,8 +127,8 @@ def parsed_json_or_yaml_file(path: Path) -> object:
     """Return the JSON value of a file in JSON or YAML, of at most `MAX_BYTES`."""
     name = str(path)
     try:
-        with open_regular(path) as file:
-            text = read_bounded(file, MAX_BYTES).decode("utf-8-sig")
+        with open_regular_file(path) as file:
+            text = read_rest_within_limit(file, MAX_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror or error}", where=name, code="file_unreadable") from error
     except UnicodeDecodeError:
@@ -154,7 +154,7 @@ def _parsed_json_or_yaml(text: str, name: str) -> object:
             return exact_json.loads(text)
         except ValueError as error:
             raise ConfigError(f"is not valid JSON: {error}", where=name, code="openapi_unsuitable") from None
-    return yaml_reader.parse(text, name, None).data
+    return yaml_reader.parse_yaml_mapping(text, name, None).data
 
 
 def mapping_or_empty(value: object) -> Json:

@@ -13,7 +13,7 @@ from crossdock.pacing.rate_limit_and_retry_settings import InFlight, Retry
 from crossdock.pacing.token_bucket import UNLIMITED, LimitEstimate
 from crossdock.reading.transport.proxy_and_certificate_settings import HttpConnection
 from crossdock.resources import ResourceName
-from crossdock.values.config_base_types import MAX_S, BaseUrl, ConfigModel, SecretRef, text_matching
+from crossdock.values.config_base_types import MAX_S, BaseUrl, ConfigModel, SecretRef, text_type_matching_pattern
 from crossdock.values.texts_of_numbers_and_times import duration_text
 from crossdock.values.web_address_checks import check_address_without_query
 
@@ -146,7 +146,7 @@ class Profile(ConfigModel):
 
     base_url: BaseUrl
     """The base URL: https, or http for this machine."""
-    tenant: Annotated[str, text_matching(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", _TENANT)]
+    tenant: Annotated[str, text_type_matching_pattern(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", _TENANT)]
     """The tenant."""
     auth: Annotated[ApiKey | ClientCredentials, Field(discriminator="kind")]
     """The credential: an API key or OAuth 2.0 client credentials."""

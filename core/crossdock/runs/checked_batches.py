@@ -19,7 +19,7 @@ from crossdock.mapping.external_ids import keys_or_their_external_ids
 from crossdock.mapping.row_order_and_cursors import Checkpoint
 from crossdock.printable import is_storable
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, incomplete_joined_rows_error
-from crossdock.values.author_code_errors import convert_author_errors, masked_error_text, place_of_code
+from crossdock.values.author_code_errors import convert_author_errors, masked_error_text, text_with_line_of_code
 from crossdock.values.raw_rows_and_records import ELEMENT, JSON, LINE, Again, Proof, RawBatch, internal_column_name
 
 _Item = TypeVar("_Item")
@@ -279,7 +279,7 @@ def _is_key_tuple(key: object) -> bool:
 
 def _defect_error(bound: BoundStream, method: str, wrong: str, latest: str | None) -> ConnectorError:
     read = f" after {latest}" if latest else ""
-    place = place_of_code(bound.stream, method)
+    place = text_with_line_of_code(bound.stream, method)
     return ConnectorError(
         f"{method} {wrong}{read}{place}", where=bound.name, hint="fix the connector", code="connector_rows_wrong"
     )

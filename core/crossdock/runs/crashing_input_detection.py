@@ -140,7 +140,7 @@ def planning_kills_trial_process(project: Project, stream: str) -> bool:
     command, folder, given = ["-m", "crossdock", "plan", stream, "--limit", "0", *files], None, ""
     if project.values is not None:
         command = ["-c", "import sys, yaml, crossdock; crossdock.plan(yaml.safe_load(sys.stdin), sys.argv[1:])", stream]
-        folder, given = project.folder, escape_dollars(yaml_reader.dumped(project.values))
+        folder, given = project.folder, escape_dollars(yaml_reader.dump_config_as_yaml(project.values))
     modules = {"PYTHONPATH": os.pathsep.join(sys.path)}  # the same, and with -P no others of the working directory
     process = subprocess.Popen(  # noqa: S603
         [sys.executable, "-P", *command],

@@ -23,7 +23,7 @@ from crossdock.state import Intent, State
 from crossdock.values import exact_json
 from crossdock.values.cache_and_date_headers import server_clock_lag_s
 from crossdock.values.clock import Clock
-from crossdock.values.field_types import EXACT, exact_sum
+from crossdock.values.field_types import EXACT_DECIMAL_CONTEXT, exact_decimal_sum
 from crossdock.values.texts_of_numbers_and_times import time_text
 from crossdock.writing.delivery.operations_and_intents import payload_after_intent
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
@@ -277,6 +277,8 @@ def _invoice_total(payload: dict[str, Any]) -> Decimal | None:
     if not isinstance(items, list) or not items:
         return None
     try:
-        return exact_sum(EXACT.multiply(Decimal(item["quantity"]), Decimal(item["unitPrice"])) for item in items)
+        return exact_decimal_sum(
+            EXACT_DECIMAL_CONTEXT.multiply(Decimal(item["quantity"]), Decimal(item["unitPrice"])) for item in items
+        )
     except (KeyError, TypeError, ArithmeticError):
         return None

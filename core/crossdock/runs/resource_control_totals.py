@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
-from crossdock.values.field_types import EXACT, exact_sum
+from crossdock.values.field_types import EXACT_DECIMAL_CONTEXT, exact_decimal_sum
 
 PARTS_AT_MOST = 200_000
 """The most products and customers that are distinguished. The totals of all others are one sum."""
@@ -35,7 +35,7 @@ class ResourceTotals(Struct):
         if "items" in payload:
             place = customer, currency
             part = place if self._has_room(place, self.amounts) else (OTHERS, currency)
-            _add_to_sum(self.amounts, part, exact_sum(_amounts_of_line_items(payload)), times)
+            _add_to_sum(self.amounts, part, exact_decimal_sum(_amounts_of_line_items(payload)), times)
 
     def plus(self, other: ResourceTotals) -> ResourceTotals:
         both = ResourceTotals(self.records + other.records)
@@ -51,7 +51,7 @@ class ResourceTotals(Struct):
 
     @property
     def quantity(self) -> Decimal:
-        return exact_sum(self.quantities.values())
+        return exact_decimal_sum(self.quantities.values())
 
     @property
     def amounts_by_currency(self) -> dict[str, Decimal]:
@@ -69,11 +69,11 @@ class ResourceTotals(Struct):
 
 
 def _add_to_sum(sums: dict[_Part, Decimal], part: _Part, number: Decimal, times: int) -> None:
-    sums[part] = add_exactly(sums[part], EXACT.multiply(times, number))
+    sums[part] = add_exactly(sums[part], EXACT_DECIMAL_CONTEXT.multiply(times, number))
 
 
 def add_exactly(one: Decimal, other: Decimal) -> Decimal:
-    return EXACT.add(one, other)
+    return EXACT_DECIMAL_CONTEXT.add(one, other)
 
 
 def _products_with_quantities(payload: Mapping[str, Any]) -> Iterator[tuple[str, Decimal]]:
@@ -87,7 +87,7 @@ def _amounts_of_line_items(payload: Mapping[str, Any]) -> Iterator[Decimal]:
     for each in _line_items(payload):
         quantity, price = each.get("quantity"), each.get("unitPrice")
         if isinstance(quantity, int | Decimal) and isinstance(price, int | Decimal):
-            yield EXACT.multiply(Decimal(quantity), Decimal(price))
+            yield EXACT_DECIMAL_CONTEXT.multiply(Decimal(quantity), Decimal(price))
 
 
 def _line_items(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -14,7 +14,7 @@ from crossdock.state import State
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import ConfigModel
 from crossdock.values.run_states_and_tally import Tally
-from crossdock.values.safe_local_files import read_regular, replace_file
+from crossdock.values.safe_local_files import read_regular_file_within_limit, replace_file_atomically
 
 MAX_BYTES = 1 << 20
 """The limit for a file, which has a few hashes for each stream."""
@@ -36,7 +36,7 @@ class DigestFile(ConfigModel):
     def save(self, path: Path) -> None:
         """Write the file atomically. Raises ConfigError if the file cannot be written."""
         try:
-            replace_file(path, exact_json.dumps(self.model_dump(mode="json")) + b"\n")
+            replace_file_atomically(path, exact_json.dumps(self.model_dump(mode="json")) + b"\n")
         except OSError as error:
             raise ConfigError(
                 f"the {self.noun} cannot be written: {error.strerror}", where=str(path), code="file_unwritable"
@@ -46,7 +46,7 @@ class DigestFile(ConfigModel):
     def load(cls, path: Path) -> Self:
         """Read the file. Raises ConfigError if it cannot be read or has another content."""
         try:
-            return cls.model_validate(exact_json.loads(read_regular(path, MAX_BYTES)))
+            return cls.model_validate(exact_json.loads(read_regular_file_within_limit(path, MAX_BYTES)))
         except OSError as error:
             message = f"the {cls.noun} cannot be read: {error.strerror}"
             raise ConfigError(message, where=str(path), hint=cls.hint, code="file_unreadable") from error

@@ -26,7 +26,7 @@ from crossdock.runs.planning.mapping_to_drafts import draft_of_record
 from crossdock.state import RecordIdentity
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
-from crossdock.values.json_paths import at_path, column_text
+from crossdock.values.json_paths import json_value_as_column_text, value_at_path_or_missing
 from crossdock.values.raw_rows_and_records import ELEMENT, JSON, LINE, RawBatch, Record, record_number_column
 from crossdock.values.record_keys import key_parts_of
 from crossdock.values.run_progress_and_messages import Progress, SilentProgress
@@ -85,7 +85,9 @@ class Trial(Struct):
 
 
 def _all_lack_column(elements: list[Any], column: str) -> bool:
-    return column != ELEMENT and all(column_text(at_path(element, column)) is None for element in elements)
+    return column != ELEMENT and all(
+        json_value_as_column_text(value_at_path_or_missing(element, column)) is None for element in elements
+    )
 
 
 def try_stream(

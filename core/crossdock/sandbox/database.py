@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from crossdock.values.safe_local_files import create_private
+from crossdock.values.safe_local_files import create_private_file
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -66,7 +66,7 @@ CREATE TABLE IF NOT EXISTS clock (one INTEGER PRIMARY KEY CHECK (one = 1), offse
 def open_database(path: Path) -> sqlite3.Connection:
     """Open a connection with explicit transactions and durable commits. Only the owner can read its files."""
     with contextlib.suppress(FileExistsError):  # opened here, it would lose the locks that SQLite holds on it
-        create_private(path).close()
+        create_private_file(path).close()
     path.chmod(0o600)  # SQLite gives its log the same mode
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode=WAL")

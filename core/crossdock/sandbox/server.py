@@ -22,7 +22,7 @@ from crossdock.errors import ConfigError
 from crossdock.sandbox.app import Sandbox, SandboxSettings
 from crossdock.sandbox.fault_injection import BreakableConnection
 from crossdock.values import serving
-from crossdock.values.safe_local_files import open_or_create_private, replace_file
+from crossdock.values.safe_local_files import open_or_create_private_file, replace_file_atomically
 from crossdock.values.serving import ConnectionLimits, StoppableServer
 
 Facts = dict[str, str | None]
@@ -133,7 +133,7 @@ def _lock_data_folder(data_dir: Path) -> Iterator[None]:
     """Lock the folder: two sandboxes on it would not share rate limits and running idempotency keys."""
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = open_or_create_private(data_dir / "lock")
+        file = open_or_create_private_file(data_dir / "lock")
     except OSError as error:
         raise ConfigError(
             f"the sandbox cannot use this folder: {error.strerror}", where=str(data_dir), code="folder_unusable"
@@ -159,7 +159,7 @@ def _open_listening_socket(data_dir: Path, host: str, port: int) -> socket.socke
         raise ConfigError(
             f"the sandbox cannot listen: {error.strerror}", where=where, hint=hint, code="port_unavailable"
         ) from error
-    replace_file(remembered, str(bound.getsockname()[1]).encode())
+    replace_file_atomically(remembered, str(bound.getsockname()[1]).encode())
     # With the protocol named, because asyncio sets TCP_NODELAY only on such sockets.
     return socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=bound.detach())
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from crossdock.targets import Answer, Request, TargetResource, Update
 from crossdock.testing.target_under_test import Example, TargetUnderTest, json_answer
 from crossdock.values import exact_json
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock.writing.targets.payload_comparison import with_patch_applied
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class ExamplePartner:
         endpoint, body = self._target_resource(resource).endpoint, exact_json.loads(request.content)
         record = self._record_in_body(resource, body)
         key = request.headers.get(endpoint.header) if endpoint.header is not None else None
-        key = at_path(body, endpoint.key_member) if endpoint.key_member is not None else key
+        key = value_at_path_or_missing(body, endpoint.key_member) if endpoint.key_member is not None else key
         same = next(self._ids_of_name(resource, self._name_in_payload(resource, record)), None)
         if key is None and same is not None and (repeated := self.case.repeated(resource)) is not None:
             if self.case.replaces(resource):

@@ -48,7 +48,7 @@ from crossdock.testing.lists_in_answers import (
 )
 from crossdock.testing.record_variants import drifted_objects
 from crossdock.values import exact_json
-from crossdock.values.json_paths import at_path, column_text
+from crossdock.values.json_paths import json_value_as_column_text, value_at_path_or_missing
 from crossdock.values.raw_rows_and_records import JSON, RawBatch
 
 PART = (
@@ -446,7 +446,11 @@ class HttpStreamContract(StreamContract):
                     continue
                 items = _json_objects_of_raw_batch(batch)
                 is_sorted = declared is not None and declared.sorted and items
-                value = column_text(at_path(items[-1], declared.column)) if declared and is_sorted else None
+                value = (
+                    json_value_as_column_text(value_at_path_or_missing(items[-1], declared.column))
+                    if declared and is_sorted
+                    else None
+                )
                 read.append((value or batch.cursor, items))
         return iter(read)
 
@@ -596,7 +600,9 @@ def _predicate_of_equal_record(item: Any) -> Callable[[Any], bool]:
 def _has_record_with_cursor_member(cursor: Cursor | None, place: RecordList, pages: Sequence[Any]) -> bool:
     """Return whether a record at *place* has the member that is the cursor."""
     records = (item for page in pages for item in place.records(page))
-    return cursor is not None and any(column_text(at_path(item, cursor.column)) is not None for item in records)
+    return cursor is not None and any(
+        json_value_as_column_text(value_at_path_or_missing(item, cursor.column)) is not None for item in records
+    )
 
 
 def _json_or_none(body: bytes) -> Any:
@@ -624,7 +630,7 @@ def _json_texts_of_rows(tried: TriedRecord) -> list[str]:
 
 
 def _values_of_column(trial: Trial, column: str) -> list[str | None]:
-    return [column_text(at_path(row, column)) for row in _json_rows_of_trial(trial)]
+    return [json_value_as_column_text(value_at_path_or_missing(row, column)) for row in _json_rows_of_trial(trial)]
 
 
 def _record_keys(trial: Trial) -> set[str]:
@@ -665,7 +671,9 @@ def _is_listed_since(cursor: Cursor, since: str, item: Any) -> bool:
     """Return whether a source lists a record when it is asked for what changed from *since*, an argument of `pull`."""
     asked = Cursor(column=cursor.column, as_="instant") if cursor.as_ == "instant" else cursor  # ISO 8601 in any case
     try:
-        found = cursor.position({cursor.column: column_text(at_path(item, cursor.column))})
+        found = cursor.position(
+            {cursor.column: json_value_as_column_text(value_at_path_or_missing(item, cursor.column))}
+        )
         return bool(found) and found >= asked.position({cursor.column: since})
     except RecordError:
         return False
@@ -675,7 +683,13 @@ def _members_later_than_cursor_member(cursor: Cursor, items: Sequence[Any]) -> I
     """Yield members with a name of a time of changes that are never before the cursor, and later in some record."""
     names = dict.fromkeys(name for item in items if isinstance(item, dict) for name in item)
     for name in (name for name in names if name != cursor.column and _OF_CHANGE.search(name)):
-        pairs = [[parse_instant(column_text(at_path(item, each))) for each in (name, cursor.column)] for item in items]
+        pairs = [
+            [
+                parse_instant(json_value_as_column_text(value_at_path_or_missing(item, each)))
+                for each in (name, cursor.column)
+            ]
+            for item in items
+        ]
         known = [(change, own) for change, own in pairs if change is not None and own is not None]
         if any(change > own for change, own in known) and all(change >= own for change, own in known):
             yield name
@@ -684,7 +698,11 @@ def _members_later_than_cursor_member(cursor: Cursor, items: Sequence[Any]) -> I
 def _is_record_not_before_cursor(cursor: Cursor, since: str, item: Any) -> bool:
     try:
         return cursor.position(
-            {cursor.column: column_text(at_path(_with_exact_numbers(item), cursor.column))}
+            {
+                cursor.column: json_value_as_column_text(
+                    value_at_path_or_missing(_with_exact_numbers(item), cursor.column)
+                )
+            }
         ) >= cursor.position({cursor.column: since})
     except RecordError:
         return True

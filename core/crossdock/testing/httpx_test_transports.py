@@ -16,7 +16,7 @@ import httpx
 from crossdock.errors import CrossdockError
 from crossdock.testing.graphql_selection import GraphQLRequest
 from crossdock.values import exact_json
-from crossdock.values.author_code_errors import AuthorCodeError, described_exception
+from crossdock.values.author_code_errors import AuthorCodeError, masked_exception_text_with_place
 
 
 class SelectedMembersTransport(httpx.BaseTransport):
@@ -127,7 +127,7 @@ class AuthorsTransport(httpx.BaseTransport):
         except CrossdockError:
             raise
         except Exception as error:
-            what = f"raised {described_exception(error, getattr(self._own, 'handler', self._own), 'handle_request')}"
+            what = f"raised {masked_exception_text_with_place(error, getattr(self._own, 'handler', self._own), 'handle_request')}"
             where = f"{request.method} {request.url.path}"
             made = AuthorCodeError(_NAME, what, where=where)
             self.error = self.error or made

@@ -20,7 +20,7 @@ from msgspec import Struct
 from crossdock.reading.sources.paginated_api_client import ApiClient
 from crossdock.testing.httpx_test_transports import RequestRecorder
 from crossdock.values import exact_json, json_paths
-from crossdock.values.json_paths import with_value_at_path
+from crossdock.values.json_paths import copy_with_value_at_path
 
 ListPath = tuple[str | int, ...]
 """The path of a list in the body of a page."""
@@ -69,7 +69,11 @@ class RecordList(Struct, frozen=True):
 
     def element_with_replaced_record(self, element: Any, record: Any) -> Any:
         """Return *element* with another record."""
-        return with_value_at_path(element, "".join(f"/{name}" for name in self.inner), record) if self.inner else record
+        return (
+            copy_with_value_at_path(element, "".join(f"/{name}" for name in self.inner), record)
+            if self.inner
+            else record
+        )
 
 
 def possible_record_lists(page: Any) -> Iterator[RecordList]:
@@ -133,9 +137,9 @@ def path_of_only_object_list(body: Any, depth: int = _DEEPEST) -> ListPath | Non
 
 
 def _may_stand_beside_list(name: str, value: Any) -> bool:
-    plain = json_paths.plain_name(name)
+    plain = json_paths.member_name_without_separators(name)
     is_number = _SIZE.fullmatch(plain) is not None or plain in {"page", "offset", "start"}
-    is_known = json_paths.member_kind(name) is not None or json_paths.is_envelope_name(name)
+    is_known = json_paths.pagination_member_kind(name) is not None or json_paths.is_envelope_name(name)
     return is_known or is_number or plain in _BESIDE or value in (None, [], {})
 
 
@@ -229,7 +233,7 @@ def _with_continuation_signs(value: Any, following: str, place: ListPath) -> Any
 def _member_with_continuation_sign(name: str, value: Any, following: str, place: ListPath) -> Any:
     if name == place[0]:
         return _with_continuation_signs(value, following, place[1:])
-    match json_paths.member_kind(name):
+    match json_paths.pagination_member_kind(name):
         case "more":
             return True
         case "last":

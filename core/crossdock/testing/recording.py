@@ -18,7 +18,7 @@ import httpx
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.testing.recorded_exchange import RecordedExchange, body_as_file_members
 from crossdock.testing.sensitive_data import PersonalMembers, SensitiveDataRemover, is_secret_name
-from crossdock.values.safe_local_files import read_regular
+from crossdock.values.safe_local_files import read_regular_file_within_limit
 
 MAX_BYTES = 64 << 20
 _CHALLENGES = frozenset({"www-authenticate", "proxy-authenticate", "authentication-info"})
@@ -196,7 +196,7 @@ class _RecordingTransport(httpx.BaseTransport):
 
 def _read_downloaded_file(path: Path) -> bytes:
     try:
-        return read_regular(path, MAX_BYTES)
+        return read_regular_file_within_limit(path, MAX_BYTES)
     except OSError as error:
         raise RefusedError(
             f"the download cannot be recorded: {error.strerror}", where=path.name, code="file_unwritable"

@@ -36,7 +36,7 @@ Connections = Mapping[str, Any]
 
 def read_connections(config: Path) -> Connections:
     """Return the connections of a config file, or raise ConfigError if it cannot be read."""
-    connections: Connections = config_file.read(config).data["connections"]
+    connections: Connections = config_file.read_config_with_overrides(config).data["connections"]
     return connections
 
 

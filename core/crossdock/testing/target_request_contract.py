@@ -15,7 +15,7 @@ from crossdock.testing.expected_values_and_example_gaps import first_mismatch, g
 from crossdock.testing.graphql_selection import GraphQLRequest, leaf_values_with_paths
 from crossdock.testing.target_under_test import NAMESPACE, Example, TargetUnderTest, texts_in_request
 from crossdock.values import exact_json
-from crossdock.values.json_paths import at_path, find_at_pointer
+from crossdock.values.json_paths import value_at_path_or_missing, value_at_pointer_or_missing
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.writing.targets.target_code_guard import author_target_without_guard
 
@@ -134,7 +134,7 @@ class TargetRequestContract(TargetUnderTest):
             )
             if (kind := target.resources[resource]).name_member is not None:
                 if kind.divided_name is None:
-                    held = find_at_pointer(one.payload, one.name_pointer)
+                    held = value_at_pointer_or_missing(one.payload, one.name_pointer)
                     text = f"{payload}, {resource}: does not hold the external id at {one.name_pointer}"
                     assert held == one.name, text
                 is_found = one.name_in_payload == one.name
@@ -289,7 +289,7 @@ class TargetRequestContract(TargetUnderTest):
             if operation not in operations:
                 continue  # a ping or a look-up
             made = one.target.with_key(one.resource, request, "key-1")
-            is_sent = at_path(exact_json.loads(made.body or b"null"), member) == "key-1"
+            is_sent = value_at_path_or_missing(exact_json.loads(made.body or b"null"), member) == "key-1"
             assert is_sent, f"{one.method('with_key')}, {operation}: {member} lacks the key; call super().with_key"
 
     def test_no_secret_is_in_a_request(self) -> None:

@@ -30,7 +30,7 @@ from crossdock.errors import (
 )
 from crossdock.printable import is_storable, printable, redacted
 from crossdock.values.config_base_types import secrets_in
-from crossdock.values.config_file import finding_message_without_place
+from crossdock.values.config_file import message_of_pydantic_error
 from crossdock.values.json_paths import texts_within
 
 MODULE_PREFIX = "crossdock_mapping_"
@@ -71,7 +71,7 @@ class AuthorCodeError(ConnectorError):
         cause = self.__cause__
         if cause is None:
             return RecordError(reason, shortened_text(self.message))
-        what = described_exception(cause, self._code, self.method, settings=self.settings, data=data)
+        what = masked_exception_text_with_place(cause, self._code, self.method, settings=self.settings, data=data)
         return RecordError(reason, f"{self.method} raised {what}")
 
 
@@ -101,7 +101,7 @@ def convert_author_errors(
         if _passes_unchanged(error) or (only_authors and not has_frame_of_author(error)):
             raise
         read = f" after {shortened_text(source)}" if (source := after()) else ""
-        what = f"raised {described_exception(error, code, method, settings=settings, data=data)}{read}"
+        what = f"raised {masked_exception_text_with_place(error, code, method, settings=settings, data=data)}{read}"
         raise AuthorCodeError(method, what, where=where, code=code, settings=settings) from error
 
 
@@ -153,7 +153,7 @@ def author_code_error_or_none(error: BaseException) -> AuthorCodeError | None:
     """Return the error if an author's code raised *error* outside a guard; None if it is a defect of crossdock."""
     if isinstance(error, CrossdockError | KeyboardInterrupt) or not has_frame_of_author(error):
         return None
-    return AuthorCodeError("an author's code", f"raised {described_exception(error, None, '')}")
+    return AuthorCodeError("an author's code", f"raised {masked_exception_text_with_place(error, None, '')}")
 
 
 def _is_raised_by_author(error: BaseException) -> bool:
@@ -161,7 +161,7 @@ def _is_raised_by_author(error: BaseException) -> bool:
     return bool(frames) and not frames[-1][0].startswith("crossdock.")
 
 
-def described_exception(
+def masked_exception_text_with_place(
     error: BaseException, code: object, method: str, *, settings: object = None, data: Iterable[Any] = ()
 ) -> str:
     """Return the class of *error*, the file and line of the author's code that raised it, and its masked text."""
@@ -186,12 +186,12 @@ def class_name_with_place(kind: type) -> str:
         return name
 
 
-def place_of_code(code: object, method: str) -> str:
+def text_with_line_of_code(code: object, method: str) -> str:
     inner = _code_object_of_function(code, method)
     return f"; see line {inner.co_firstlineno} of {shortened_text(inner.co_filename)}" if inner else ""
 
 
-def described_value_type(value: object) -> str:
+def type_name_of_wrong_value(value: object) -> str:
     """Return the type of a wrong value, or that a class is given in place of an object."""
     if isinstance(value, type):
         return f"the class {shortened_text(value.__name__)}, and no object made by it,"
@@ -320,7 +320,7 @@ def _validation_finding(item: Any) -> str:
     key = item["ctx"]["key"] if item["type"] == "unknown_key" else ()
     parts = (*item["loc"], *(key if isinstance(key, tuple) else (key,)))
     place = ".".join(part for part in map(str, parts) if _PART.fullmatch(part))  # others name choices of a union
-    return f"{place}: {finding_message_without_place(item)}" if place else finding_message_without_place(item)
+    return f"{place}: {message_of_pydantic_error(item)}" if place else message_of_pydantic_error(item)
 
 
 def _quotation_masked_unless_known(found: re.Match[str], known: str) -> str:

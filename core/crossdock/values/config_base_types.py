@@ -29,7 +29,7 @@ from pydantic_core import PydanticCustomError, core_schema
 
 from crossdock.errors import ConfigError
 from crossdock.values.config_file import unknown_key_message
-from crossdock.values.safe_local_files import open_regular, read_bounded
+from crossdock.values.safe_local_files import open_regular_file, read_rest_within_limit
 from crossdock.values.web_address_checks import check_host_name, checked_base_url_without_slash
 from crossdock.values.yaml_reader import Place
 
@@ -157,11 +157,11 @@ class Secret:
         path = self.file
         assert path is not None
         try:
-            with open_regular(path) as file:
+            with open_regular_file(path) as file:
                 if os.fstat(file.fileno()).st_mode & 0o077:
                     message = f"others may read the secret {self.reference}"
                     raise ConfigError(message, where=str(path), hint=f"chmod 600 {path}", code="secret_unreadable")
-                text = read_bounded(file, MAX_SECRET_BYTES).decode().strip()
+                text = read_rest_within_limit(file, MAX_SECRET_BYTES).decode().strip()
         except OSError as error:
             message = f"the secret {self.reference} cannot be read: {error.strerror}"
             raise ConfigError(message, where=str(path), code="secret_unreadable") from error
@@ -271,7 +271,7 @@ Name = Annotated[str, AfterValidator(_check_name), WithJsonSchema({"type": "stri
 """1 to 63 ASCII letters, digits, ``_`` and ``-``: valid in command lines, file names and the state."""
 
 
-def text_matching(pattern: str, words: str) -> GetPydanticSchema:
+def text_type_matching_pattern(pattern: str, words: str) -> GetPydanticSchema:
     """Check text by *pattern*, of which a finding tells the *words*."""
 
     def check(text: str) -> str:
@@ -297,6 +297,6 @@ def differs_from_default(model: ConfigModel, key: str) -> bool:
     return bool(getattr(model, key) != type(model).model_fields[key].get_default(call_default_factory=True))
 
 
-def finding_about_key(place: Place, message: str) -> PydanticCustomError:
+def make_pydantic_error_at_key(place: Place, message: str) -> PydanticCustomError:
     """Make a finding about the key at *place*, for a validator of the model around it."""
     return PydanticCustomError("unknown_key", "{advice}", {"key": place, "advice": message})

@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 
 from crossdock.errors import ConfigError, CrossdockError, FindingsError
 from crossdock.values import yaml_reader
-from crossdock.values.safe_local_files import read_bounded
+from crossdock.values.safe_local_files import read_rest_within_limit
 from crossdock.values.yaml_reader import Content, Place, substitute_variables
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ _IN_YAML = {"True": "true", "False": "false", "None": "null"}
 _CONSTANT = re.compile("(?<!')\\b(True|False|None)\\b(?!')")
 _OF_KEY = "[key]"
 """What pydantic adds to the place of a key that is itself wrong."""
-OF_TYPE = ("_type", "_parsing", "_from_float", "literal_error", "is_instance_of")
+WRONG_TYPE_ERROR_ENDINGS = ("_type", "_parsing", "_from_float", "literal_error", "is_instance_of")
 """Ends of pydantic's types of errors for a value of a wrong type."""
 _A_SECTION = "must be a section of keys"
 _AN_INSTANT = "must be an instant with its offset, such as 2026-12-24T12:00:00+01:00"
@@ -339,7 +339,7 @@ class Document:
             start, path, () if is_absent else key, lambda each: each in self.content.places
         )
         place = (*place, *key) if is_absent else place
-        plain, short = self.content.plain.get(place), finding_message_without_place(item)
+        plain, short = self.content.plain.get(place), message_of_pydantic_error(item)
         is_text = item["type"] == "string_type" or (plain is not None and _expects_text_or_section(item))
         message = yaml_reader.not_text_message(plain) if is_text else short
         if _OF_KEY in item["loc"] and short.startswith("must "):
@@ -351,7 +351,9 @@ class Document:
             and not _expects_text_or_section(item)
         ):
             absent = (*place, item["ctx"]["discriminator"].strip("'"))
-        return PlacedFinding(place, choices, message, short, of_type=item["type"].endswith(OF_TYPE), absent=absent)
+        return PlacedFinding(
+            place, choices, message, short, of_type=item["type"].endswith(WRONG_TYPE_ERROR_ENDINGS), absent=absent
+        )
 
     def _finding_text_with_place(self, finding: PlacedFinding) -> str:
         return f"{self.where(finding.place)}: {_key_path_prefix(finding.place)}{finding.message}"
@@ -416,13 +418,13 @@ def _expects_text_or_section(item: Any) -> bool:
     return item["type"] == "union_tag_not_found" and str(item["ctx"]["discriminator"]).endswith("()")
 
 
-def read(first: ConfigSource, *overrides: ConfigSource) -> Document:
+def read_config_with_overrides(first: ConfigSource, *overrides: ConfigSource) -> Document:
     """Read a config file of at most `MAX_BYTES`, and files whose values replace or add to those of the ones before.
 
     Relative paths in a mapping begin in the working folder.
     """
     path = OF_MAPPING if isinstance(first, Mapping) else first
-    document = Document(path, _folder_of(path), reduce(merged, map(_read_content, (first, *overrides))))
+    document = Document(path, _folder_of(path), reduce(merge_config_contents, map(_read_content, (first, *overrides))))
     document.check_quoting()
     return document
 
@@ -449,7 +451,7 @@ def _read_content(source: ConfigSource) -> Content:
     path = source
     try:
         with path.open("rb") as file:
-            raw = read_bounded(file, MAX_BYTES)
+            raw = read_rest_within_limit(file, MAX_BYTES)
     except FileNotFoundError as error:
         raise ConfigError(
             "there is no such config file", where=str(path), hint="name one with -C FILE", code="config_missing"
@@ -464,10 +466,10 @@ def _read_content(source: ConfigSource) -> Content:
         before = raw[: error.start].decode()
         where = yaml_reader.file_line_and_column(before, len(before), str(path))
         raise ConfigError("is not UTF-8 text", where=where, code="config_unreadable") from None
-    return yaml_reader.parse(text, str(path), os.environ)
+    return yaml_reader.parse_yaml_mapping(text, str(path), os.environ)
 
 
-def merged(content: Content, later: Content) -> Content:
+def merge_config_contents(content: Content, later: Content) -> Content:
     """Merge sections, which keep their origin in *content*. *later* replaces everything else, lists as a whole."""
     data, replaced = dict(content.data), set(_places_replaced_by_later(content.data, later.data, ()))
     _merge(data, later.data)
@@ -500,7 +502,7 @@ def _without_replaced_places(values: Mapping[Place, V], replaced: set[Place]) ->
     }
 
 
-def finding_message_without_place(item: Any) -> str:
+def message_of_pydantic_error(item: Any) -> str:
     """Return the message for an item of `pydantic.ValidationError.errors`, never with the value."""
     kind, context = item["type"], item.get("ctx", {})
     if kind == "is_instance_of":

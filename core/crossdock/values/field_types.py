@@ -14,12 +14,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, StrictStr, WithJsonSchema
 
-EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])  # a product has at most 38 digits
+EXACT_DECIMAL_CONTEXT = Context(prec=60, traps=[Inexact, InvalidOperation])  # a product has at most 38 digits
 _USUAL = Context(28, ROUND_HALF_EVEN, -999_999, 999_999, 1, 0, [], [InvalidOperation, DivisionByZero, Overflow])
 
 
-def exact_sum(values: Iterable[Decimal]) -> Decimal:
-    return reduce(EXACT.add, values, Decimal())
+def exact_decimal_sum(values: Iterable[Decimal]) -> Decimal:
+    return reduce(EXACT_DECIMAL_CONTEXT.add, values, Decimal())
 
 
 def use_default_decimal_context() -> AbstractContextManager[Context]:
@@ -55,7 +55,7 @@ def _check_exact_number(value: object) -> Decimal:
 
 
 @cache
-def minor_unit_digits(code: str) -> int | None:
+def minor_unit_digits_or_value_error(code: str) -> int | None:
     """Return the digits after the point of an ISO 4217 currency; None where the standard has none, as for gold."""
     from iso4217 import Currency as Iso4217  # noqa: PLC0415  it reads its tables when it is imported
 
@@ -63,16 +63,16 @@ def minor_unit_digits(code: str) -> int | None:
     return exponent
 
 
-def find_minor_unit_digits(code: str) -> int | None:
+def minor_unit_digits_or_none(code: str) -> int | None:
     """Return the digits after the decimal point of a currency; None for other text, and if it has no minor units."""
     with suppress(ValueError):
-        return minor_unit_digits(code)
+        return minor_unit_digits_or_value_error(code)
     return None
 
 
 def _check_currency(code: str) -> str:
     try:
-        minor_unit_digits(code)
+        minor_unit_digits_or_value_error(code)
     except ValueError:
         raise ValueError(f"{code!r} is not an ISO 4217 currency code") from None
     return code

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from crossdock.errors import RecordError
 from crossdock.values import exact_json, json_paths
-from crossdock.values.field_types import find_minor_unit_digits
+from crossdock.values.field_types import minor_unit_digits_or_none
 from crossdock.values.json_paths import MISSING
 from crossdock.values.time_formats_and_zones import UNIX, Ambiguous, TimeFormat
 
@@ -49,10 +49,12 @@ class JsonAccess(ABC):
             kind: ``str``, ``bool``, ``int``, ``Decimal`` (which takes whole numbers too), ``list`` or ``dict``.
             default: Returned if the value is missing or null.
         """
-        value = json_paths.value_or_missing_at_pointer(self._json_document, pointer, format_pointer=self._full_pointer)
+        value = json_paths.value_at_pointer_refusing_wrong_containers(
+            self._json_document, pointer, format_pointer=self._full_pointer
+        )
         if default is not MISSING and (value is None or value is MISSING):
             return default
-        return json_paths.check_type(value, kind, self._full_pointer(pointer))
+        return json_paths.require_json_type(value, kind, self._full_pointer(pointer))
 
     @overload
     def identifier(self, pointer: str) -> str: ...
@@ -64,12 +66,14 @@ class JsonAccess(ABC):
         Args:
             default: Returned if the value is missing, null or an empty text.
         """
-        value = json_paths.value_or_missing_at_pointer(self._json_document, pointer, format_pointer=self._full_pointer)
+        value = json_paths.value_at_pointer_refusing_wrong_containers(
+            self._json_document, pointer, format_pointer=self._full_pointer
+        )
         if default is not MISSING and (value is None or value is MISSING or value == ""):
             return default
         if type(value) is int:
             return str(value)
-        text: str = json_paths.check_type(value, str, self._full_pointer(pointer))
+        text: str = json_paths.require_json_type(value, str, self._full_pointer(pointer))
         if not text:
             raise RecordError("bad_value", "is empty", pointer=self._full_pointer(pointer))
         return text
@@ -93,10 +97,12 @@ class JsonAccess(ABC):
                 more than four decimals is an error.
             default: Returned if the value is missing, null or an empty text.
         """
-        value = json_paths.value_or_missing_at_pointer(self._json_document, pointer, format_pointer=self._full_pointer)
+        value = json_paths.value_at_pointer_refusing_wrong_containers(
+            self._json_document, pointer, format_pointer=self._full_pointer
+        )
         if default is not MISSING and (value is None or value is MISSING or value == ""):
             return default
-        number = json_paths.exact_number(
+        number = json_paths.parse_exact_number(
             value, self._full_pointer(pointer), self._minor_unit_digits(pointer, minor_units)
         )
         return number if divided_by == 1 else _quotient(number, divided_by, self._full_pointer(pointer))
@@ -105,7 +111,7 @@ class JsonAccess(ABC):
         if isinstance(minor_units, int):
             return minor_units
         code = self.at(minor_units, str) if minor_units.startswith("/") else minor_units
-        digits = find_minor_unit_digits(code)
+        digits = minor_unit_digits_or_none(code)
         if digits is None:
             message = "is in a currency that has no minor units (ISO 4217)"
             raise RecordError("bad_value", message, pointer=self._full_pointer(pointer))
@@ -169,12 +175,14 @@ class JsonAccess(ABC):
     def _text(self, pointer: str, default: Any, *, or_number: bool = False) -> str | None:
         """Return the text at *pointer*; None if it is missing or empty, and there is a *default*."""
         value = (
-            json_paths.value_or_missing_at_pointer(self._json_document, pointer, format_pointer=self._full_pointer)
+            json_paths.value_at_pointer_refusing_wrong_containers(
+                self._json_document, pointer, format_pointer=self._full_pointer
+            )
             if or_number
             else None
         )
         if type(value) in {int, Decimal}:
-            return json_paths.column_text(value)
+            return json_paths.json_value_as_column_text(value)
         if default is MISSING:
             return self.at(pointer, str)
         return self.at(pointer, str, default=None) or None
@@ -185,8 +193,8 @@ class JsonAccess(ABC):
         A list beside which ``pageInfo``, ``totalCount`` or the like tell of more elements is a `RecordError`.
         """
         elements = self.at(pointer, list, default=default)
-        if elements is not default and json_paths.is_list_cut(self._json_document, pointer):
-            raise RecordError("bad_value", json_paths.CUT, pointer=self._full_pointer(pointer))
+        if elements is not default and json_paths.is_list_at_path_cut(self._json_document, pointer):
+            raise RecordError("bad_value", json_paths.LIST_CUT_MESSAGE, pointer=self._full_pointer(pointer))
         return [
             JsonElement(element, f"{self._full_pointer(pointer)}/{index}") for index, element in enumerate(elements)
         ]

@@ -62,30 +62,30 @@ LINKS = frozenset({"link", "links"})
 
 
 @lru_cache(4096)
-def plain_name(name: str) -> str:
+def member_name_without_separators(name: str) -> str:
     """Return *name* in lower case, without separators between its words."""
     return _OTHER.sub("", name).lower()
 
 
 @lru_cache(4096)
-def member_kind(name: str) -> Kind | None:
-    plain = plain_name(_NAMESPACE.sub("", name, count=1))
+def pagination_member_kind(name: str) -> Kind | None:
+    plain = member_name_without_separators(_NAMESPACE.sub("", name, count=1))
     return next((kind for kind, names in _NAME_PATTERNS_BY_KIND.items() if names.fullmatch(plain)), None)
 
 
 @lru_cache(4096)
 def is_envelope_name(name: str) -> bool:
     """Return whether an object with this name describes a list or has one, or both."""
-    return name == _XML_ATTRIBUTES or _ENVELOPE.fullmatch(plain_name(name)) is not None
+    return name == _XML_ATTRIBUTES or _ENVELOPE.fullmatch(member_name_without_separators(name)) is not None
 
 
-def whole_number(value: Any) -> int | None:
+def whole_number_or_none(value: Any) -> int | None:
     """Return *value* or its ``value`` as a whole number, increased by one with a ``relation`` of ``gte``, or None.
 
     The digits of a text may be in groups, as in ``1,002``.
     """
     if isinstance(value, dict):
-        number = whole_number(value.get("value"))
+        number = whole_number_or_none(value.get("value"))
         return number if number is None else number + (value.get("relation") == "gte")
     if isinstance(value, str):
         digits = value if _GROUPED.fullmatch(value) is None else _GROUP_MARKS.sub("", value)
@@ -101,7 +101,9 @@ def member_states_that_more_follow(kind: Kind, value: Any) -> bool:
         return any(isinstance(each, dict) and member_states_that_more_follow(kind, each) for each in value)
     if isinstance(value, dict):
         steps = (
-            each for name, each in value.items() if _STEP.fullmatch(plain_name(name)) and not isinstance(each, dict)
+            each
+            for name, each in value.items()
+            if _STEP.fullmatch(member_name_without_separators(name)) and not isinstance(each, dict)
         )
         return any(member_states_that_more_follow(kind, each) for each in steps)
     if isinstance(value, str):
@@ -112,7 +114,7 @@ def member_states_that_more_follow(kind: Kind, value: Any) -> bool:
 
 
 def _is_yes(value: Any) -> bool:
-    return value is True or (whole_number(value) or 0) > 0 or (isinstance(value, str) and value.lower() in _YES)
+    return value is True or (whole_number_or_none(value) or 0) > 0 or (isinstance(value, str) and value.lower() in _YES)
 
 
 def _is_no(value: Any) -> bool:
@@ -120,13 +122,13 @@ def _is_no(value: Any) -> bool:
 
 
 def member_states_next_page(name: str, value: Any) -> bool:
-    if plain_name(name) == "offset":  # a number is that of the request
+    if member_name_without_separators(name) == "offset":  # a number is that of the request
         return isinstance(value, str) and not value.isdigit() and member_states_that_more_follow("next", value)
-    if plain_name(name) == "lastevaluatedkey":
+    if member_name_without_separators(name) == "lastevaluatedkey":
         return bool(value)
-    kind = member_kind(name)
-    if kind == "last" and whole_number(value) == 0:  # of another name, it may be the number of the last page
-        return plain_name(name).startswith("is")
+    kind = pagination_member_kind(name)
+    if kind == "last" and whole_number_or_none(value) == 0:  # of another name, it may be the number of the last page
+        return member_name_without_separators(name).startswith("is")
     return kind in {"next", "more", "last"} and member_states_that_more_follow(kind, value)
 
 
@@ -184,21 +186,21 @@ def _members_about_list(around: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _members_without_list_name(around: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
     """Yield the members named after the member *name*, such as ``lines_has_more``, with the rest of their names."""
-    own = plain_name(name)
+    own = member_name_without_separators(name)
     for other, value in around.items():
-        if own and other != name and own in (text := plain_name(other)):
+        if own and other != name and own in (text := member_name_without_separators(other)):
             yield text.replace(own, "", 1), value
 
 
 def _member_states_cut(name: str, value: Any) -> bool:
     """Do the same as `member_states_next_page` in a record, where ``done`` or ``last`` may be about the record."""
-    if plain_name(name) in LINKS and isinstance(value, list):
+    if member_name_without_separators(name) in LINKS and isinstance(value, list):
         return any(map(is_next_link, value))
-    return member_kind(name) != "last" and member_states_next_page(name, value)
+    return pagination_member_kind(name) != "last" and member_states_next_page(name, value)
 
 
 def _total_exceeds(name: str, value: Any, number: int) -> bool:
-    return member_kind(name) == "total" and (whole_number(value) or 0) > number
+    return pagination_member_kind(name) == "total" and (whole_number_or_none(value) or 0) > number
 
 
 MISSING: Final[Any] = object()
@@ -236,7 +238,9 @@ def _check_pointer(pointer: str) -> None:
         raise ValueError(f"{pointer!r} is not a JSON pointer (RFC 6901), such as /customer/id")
 
 
-def value_or_missing_at_pointer(document: Any, pointer: str, *, format_pointer: Callable[[str], str] = str) -> Any:
+def value_at_pointer_refusing_wrong_containers(
+    document: Any, pointer: str, *, format_pointer: Callable[[str], str] = str
+) -> Any:
     """Return the value at *pointer* (RFC 6901); `MISSING` if it is missing, or its container is missing or null.
 
     Raises RecordError if a value around it has no members, or is a list and *pointer* names a member of it.
@@ -263,7 +267,7 @@ def escaped_pointer_part(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
-def check_type(value: Any, kind: type[Any], pointer: str) -> Any:
+def require_json_type(value: Any, kind: type[Any], pointer: str) -> Any:
     """Return *value* if it is of *kind*, or raise RecordError. A whole number is a `Decimal`; a boolean is not."""
     if kind not in _NAMES or kind is type(None):
         raise TypeError(f"choose str, bool, int, Decimal, list or dict instead of {kind.__name__}")
@@ -274,14 +278,14 @@ def check_type(value: Any, kind: type[Any], pointer: str) -> Any:
     return value
 
 
-def exact_number(value: Any, pointer: str, minor_units: int) -> Decimal:
+def parse_exact_number(value: Any, pointer: str, minor_units: int) -> Decimal:
     """Return a JSON number, or the text of one. *minor_units* is for example 2 if it counts cents, and 0 otherwise."""
     if isinstance(value, str):
         if not _NUMBER.fullmatch(text := value.strip()):
             raise RecordError("bad_value", "is text that is not a number", pointer=pointer)
         given = Decimal(text)
     else:
-        text, given = "", check_type(value, Decimal, pointer)
+        text, given = "", require_json_type(value, Decimal, pointer)
     if minor_units and ("." in text or given != given.to_integral_value()):
         raise RecordError("bad_value", "has a decimal point, and should be a number of minor units", pointer=pointer)
     sign, digits, exponent = given.as_tuple()
@@ -338,15 +342,15 @@ def _message_without_value(item: ErrorDetails) -> str:
 # ---- by dotted path, as text
 
 
-def at_path(value: Any, path: str) -> Any:
+def value_at_path_or_missing(value: Any, path: str) -> Any:
     """Return the value at a dotted *path* or JSON pointer, or `MISSING`. A member with the name *path* comes first."""
     for name in _names_or_exact_member(value, path):
         value = member_or_missing(value, name)
     return value
 
 
-def at_path_refusing_wrong_containers(value: Any, path: str) -> Any:
-    """Return the value at *path* as `at_path` does. Raises RecordError if a value around it has no such members.
+def value_at_path_refusing_wrong_containers(value: Any, path: str) -> Any:
+    """Return the value at *path* as `value_at_path_or_missing` does. Raises RecordError if a value around it has no such members.
 
     An empty text, list or object, and false, stand for nothing there, as null does: PHP writes an empty object as [].
     """
@@ -389,7 +393,7 @@ def path_of_names(names: Sequence[str]) -> str:
     return "".join("/" + escaped_pointer_part(name) for name in names)
 
 
-def column_text(value: Any) -> str | None:
+def json_value_as_column_text(value: Any) -> str | None:
     """Return a value as the text of a column: text unchanged, null for null and `MISSING`, others as canonical JSON."""
     if value is None or value is MISSING:
         return None
@@ -403,7 +407,7 @@ def explode_list_with_pointers(item: Any, path: str, *, keeps_empty: bool = Fals
     list, or if it is cut, *item* is yielded unchanged, and no pointer.
     """
     names = _names_or_exact_member(item, path)
-    elements = at_path(item, path)
+    elements = value_at_path_or_missing(item, path)
     is_cut = isinstance(elements, list) and is_list_at_names_cut(item, names)
     if elements is None or (elements == [] and not is_cut):
         if keeps_empty:
@@ -417,10 +421,10 @@ def explode_list_with_pointers(item: Any, path: str, *, keeps_empty: bool = Fals
         yield _with_value_at_names(item, names, element), f"{pointer}/{index}"
 
 
-CUT = "is cut: the record says that it has more elements; request all of them, or fetch such records"
+LIST_CUT_MESSAGE = "is cut: the record says that it has more elements; request all of them, or fetch such records"
 
 
-def is_list_cut(item: Any, path: str) -> bool:
+def is_list_at_path_cut(item: Any, path: str) -> bool:
     """Return whether members beside the list at *path* in *item* state that it has more elements than are listed."""
     return is_list_at_names_cut(item, _names_or_exact_member(item, path))
 
@@ -434,23 +438,23 @@ def names_in_path(path: str) -> Sequence[str]:
     return _names_in_pointer(path) if path.startswith("/") else path.split(".")
 
 
-def find_at_pointer(document: Any, pointer: str) -> Any:
+def value_at_pointer_or_missing(document: Any, pointer: str) -> Any:
     """Return the value at a JSON pointer (RFC 6901), or `MISSING`. ``""`` is *document*."""
     for name in _names_in_pointer(pointer):
         document = member_or_missing(document, name)
     return document
 
 
-def find_at_pointer_with_asterisk(document: Any, pointer: str) -> Any:
-    """Return the list at *pointer* as `find_at_pointer` does. An asterisk stands for each element of a list.
+def list_at_pointer_with_asterisk(document: Any, pointer: str) -> Any:
+    """Return the list at *pointer* as `value_at_pointer_or_missing` does. An asterisk stands for each element of a list.
 
     The rest of *pointer* gives a part of the element, or null: ``/edges/*/node``.
     """
     around, is_each, inner = pointer.partition("/*")
-    found = find_at_pointer(document, around)
+    found = value_at_pointer_or_missing(document, around)
     if not is_each or not isinstance(found, list):
         return found
-    parts = (find_at_pointer(each, inner) for each in found)
+    parts = (value_at_pointer_or_missing(each, inner) for each in found)
     return [None if part is MISSING else part for part in parts]
 
 
@@ -472,8 +476,8 @@ def object_or_empty(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def with_value_at_path(document: Any, path: str, value: Any) -> Any:
-    """Return a copy of *document* with *value* at a path as of `at_path`. Missing objects around it are created."""
+def copy_with_value_at_path(document: Any, path: str, value: Any) -> Any:
+    """Return a copy of *document* with *value* at a path as of `value_at_path_or_missing`. Missing objects around it are created."""
     return _with_value_at_names(document, _names_or_exact_member(document, path), value)
 
 
@@ -519,7 +523,7 @@ _FAULTS = {
 }
 
 
-def loads_marking_half_characters(body: bytes) -> Any:
+def loads_replacing_lone_surrogate_texts(body: bytes) -> Any:
     """Read JSON as `exact_json.loads` does, with an object in place of each value that alone is no exact JSON.
 
     Control characters in texts are read as they are.
@@ -530,24 +534,26 @@ def loads_marking_half_characters(body: bytes) -> Any:
     try:
         return exact_json.loads(body)
     except ValueError:
-        value = _with_marks(exact_json.loads_replacing_invalid_values(body, lambda reason: {_INVALID: reason}))
+        value = _replace_lone_surrogate_texts(
+            exact_json.loads_replacing_invalid_values(body, lambda reason: {_INVALID: reason})
+        )
     exact_json.dumps(value)  # raises ValueError if the marks exceed a limit
     return value
 
 
-def _with_marks(value: Any) -> Any:
+def _replace_lone_surrogate_texts(value: Any) -> Any:
     if isinstance(value, str):
-        return {_HALF: json.dumps(value)[1:-1]} if _has_half_character(value) else value
+        return {_HALF: json.dumps(value)[1:-1]} if _has_lone_surrogate(value) else value
     if isinstance(value, list):
-        return [_with_marks(each) for each in value]
+        return [_replace_lone_surrogate_texts(each) for each in value]
     if not isinstance(value, dict):
         return value
-    if any(map(_has_half_character, value)):
+    if any(map(_has_lone_surrogate, value)):
         raise ValueError("the name of a member has a lone surrogate, which UTF-8 cannot represent")
-    return {name: _with_marks(each) for name, each in value.items()}
+    return {name: _replace_lone_surrogate_texts(each) for name, each in value.items()}
 
 
-def _has_half_character(text: str) -> bool:
+def _has_lone_surrogate(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -555,12 +561,12 @@ def _has_half_character(text: str) -> bool:
     return False
 
 
-def stands_for_half_character(cell: str | None) -> bool:
+def is_cell_of_lone_surrogate_text(cell: str | None) -> bool:
     """Return whether the *cell* of a column stands for a value that is no exact JSON."""
     return cell is not None and cell.startswith(REPLACED_VALUE)
 
 
-def pointer_of_half_character(text: str) -> tuple[str, str] | None:
+def pointer_of_lone_surrogate_text(text: str) -> tuple[str, str] | None:
     """Return JSON pointer and fault of the first value in canonical JSON that stands for an invalid one, or None."""
     return _pointer_and_fault(exact_json.loads(text), "") if REPLACED_VALUE in text else None
 

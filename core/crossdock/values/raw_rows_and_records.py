@@ -15,7 +15,7 @@ from crossdock.errors import RecordError, RefusedError
 from crossdock.printable import is_storable, printable
 from crossdock.values import exact_json, json_paths
 from crossdock.values.json_access import JsonAccess, JsonElement
-from crossdock.values.json_paths import at_path, column_text
+from crossdock.values.json_paths import json_value_as_column_text, value_at_path_or_missing
 from crossdock.values.record_keys import key_parts_of
 
 Reason = Literal[
@@ -189,7 +189,10 @@ class RawBatch:
         if isinstance(items, str | bytes | Mapping):
             raise TypeError("the items are a list of objects, not one object or a text")
         paths = (key,) if isinstance(key, str) else tuple(key)
-        keys = tuple(tuple(map(column_text, each if isinstance(each, list | tuple) else [each])) for each in deleted)
+        keys = tuple(
+            tuple(map(json_value_as_column_text, each if isinstance(each, list | tuple) else [each]))
+            for each in deleted
+        )
         rows, empty = _rows_and_number_of_empty_items(items, source, paths, explode, keeps_empty=keeps_empty)
         left_out = {f"record without elements in {explode}": empty} if empty else {}
         return cls(source, rows, cursor, deleted=keys, left_out=left_out)
@@ -228,7 +231,7 @@ def _rows_and_number_of_empty_items(
                 message = f"the rows of explode={explode!r} exceed {MAX_EXPLODED >> 20:,} MiB"
                 raise RefusedError(message, where=source, hint=hint, code="file_too_large")
             for path in paths:
-                columns[path].append(column_text(at_path(row, path)))
+                columns[path].append(json_value_as_column_text(value_at_path_or_missing(row, path)))
             columns[JSON].append(text)
             if explode:
                 columns[ELEMENT].append(element)
@@ -249,7 +252,7 @@ def with_path_columns(rows: pl.DataFrame, paths: Iterable[str]) -> pl.DataFrame:
     for text in rows[JSON].to_list():  # one object at a time: all of a frame would take many times their text
         item = exact_json.loads(text or "null")
         for path, cells in columns.items():
-            cells.append(column_text(at_path(item, path)))
+            cells.append(json_value_as_column_text(value_at_path_or_missing(item, path)))
     return rows.with_columns(pl.Series(path, cells, pl.String) for path, cells in columns.items())
 
 
@@ -309,7 +312,7 @@ class Record(JsonAccess):
         for row in copied.rows:
             if JSON in row and (missing := [path for path in paths if path not in row]):
                 item = exact_json.loads(row[JSON] or "null")
-                row.update({path: column_text(at_path(item, path)) for path in missing})
+                row.update({path: json_value_as_column_text(value_at_path_or_missing(item, path)) for path in missing})
         return copied
 
     def json(self) -> Any:
@@ -367,10 +370,10 @@ def _pointer_as_read(row: Mapping[str, str | None], pointer: str) -> str:
     return element + pointer[len(parent) :] if inside else pointer
 
 
-def half_character_error(record: Record) -> RecordError | None:
+def lone_surrogate_error(record: Record) -> RecordError | None:
     """Return the error of a record that was read as JSON and has a value that is no exact JSON, or None."""
     for row, line in zip(record.rows, record.lines, strict=True):
-        found = json_paths.pointer_of_half_character(row.get(JSON) or "")
+        found = json_paths.pointer_of_lone_surrogate_text(row.get(JSON) or "")
         if found is not None:
             pointer, fault = found
             return RecordError("bad_value", fault, pointer=_pointer_as_read(row, pointer)).at(line)

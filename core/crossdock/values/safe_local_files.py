@@ -16,7 +16,7 @@ _OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # a pipe witho
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular_file(path: Path) -> BinaryIO:
     """Open a regular file, or a link to one. Raises OSError for a pipe or device, which could block or be endless."""
     descriptor = os.open(path, _OPEN)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -25,13 +25,13 @@ def open_regular(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def read_regular(path: Path, limit: int) -> bytes:
+def read_regular_file_within_limit(path: Path, limit: int) -> bytes:
     """Read a regular file. Raises OSError if it is larger than *limit* bytes."""
-    with open_regular(path) as file:
-        return read_bounded(file, limit)
+    with open_regular_file(path) as file:
+        return read_rest_within_limit(file, limit)
 
 
-def read_bounded(file: BinaryIO, limit: int) -> bytes:
+def read_rest_within_limit(file: BinaryIO, limit: int) -> bytes:
     """Read the rest of *file*. Raises OSError if it cannot be read or is longer than *limit* bytes."""
     content = file.read(limit + 1)
     if len(content) > limit:
@@ -39,21 +39,21 @@ def read_bounded(file: BinaryIO, limit: int) -> bytes:
     return content
 
 
-def create_private(path: Path) -> BinaryIO:
+def create_private_file(path: Path) -> BinaryIO:
     """Create a file with mode 0600, whatever the umask. Raises FileExistsError even for a broken link."""
     descriptor = os.open(path, _CREATE, _PRIVATE)
     os.fchmod(descriptor, _PRIVATE)  # a umask may have taken the owner's rights
     return os.fdopen(descriptor, "wb")
 
 
-def open_or_create_private(path: Path) -> BinaryIO:
+def open_or_create_private_file(path: Path) -> BinaryIO:
     """Open a file with mode 0600 and keep its content, or create it. Raises OSError if *path* is a link."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE)
     os.fchmod(descriptor, _PRIVATE)
     return os.fdopen(descriptor, "r+b")
 
 
-def replace_file(path: Path, content: bytes) -> None:
+def replace_file_atomically(path: Path, content: bytes) -> None:
     """Replace the content of *path* atomically, with mode 0600. Raises OSError if it is not a regular file.
 
     A link is neither followed nor replaced: another user may have created it, and ``/dev/stdout`` must stay as it is.
@@ -61,7 +61,7 @@ def replace_file(path: Path, content: bytes) -> None:
     _refuse_irregular_file(path)
     part = _temporary_path(path)
     try:
-        with create_private(part) as file:
+        with create_private_file(part) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -70,11 +70,11 @@ def replace_file(path: Path, content: bytes) -> None:
         part.unlink(missing_ok=True)
 
 
-def check_replaceable(path: Path) -> None:
-    """Raise OSError if `replace_file` could not write *path* now. Leaves no file."""
+def raise_if_file_not_replaceable(path: Path) -> None:
+    """Raise OSError if `replace_file_atomically` could not write *path* now. Leaves no file."""
     _refuse_irregular_file(path)
     part = _temporary_path(path)
-    create_private(part).close()
+    create_private_file(part).close()
     part.unlink()
 
 

@@ -101,7 +101,7 @@ class Content(Struct, frozen=True):
     plain: dict[Place, str] = field(default_factory=dict)
 
 
-def parse(text: str, name: str, environment: Mapping[str, str] | None) -> Content:
+def parse_yaml_mapping(text: str, name: str, environment: Mapping[str, str] | None) -> Content:
     """Parse the mapping in *text*; *name* is the path of its file. Merge keys (``<<``) add keys that a mapping lacks.
 
     Without *environment* the file is not a config: ``${NAME}`` stays as it is, and numbers may be larger than settings.
@@ -141,7 +141,7 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_representer(Decimal, lambda dumper, number: dumper.represent_scalar(f"{_TAG}float", f"{number:f}"))
 
 
-def dumped(values: Mapping[str, Any]) -> str:
+def dump_config_as_yaml(values: Mapping[str, Any]) -> str:
     """Return the *values* of a config as YAML, which `parse` reads as the same."""
     return yaml.dump(dict(values), Dumper=_Dumper, allow_unicode=True, sort_keys=False)
 

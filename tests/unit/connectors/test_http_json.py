@@ -26,7 +26,7 @@ from crossdock.sources import ApiAnswer
 from crossdock.testing import ManualClock, context, read
 from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.testing.http_contract import HttpStreamContract
-from crossdock.values.json_paths import MISSING, find_at_pointer
+from crossdock.values.json_paths import MISSING, value_at_pointer_or_missing
 from crossdock_connectors.http_json import CONNECTOR, request_templates
 from crossdock_connectors.http_json.lists_cut_by_queries import sizes_of_uncounted_lists
 from crossdock_connectors.http_json.pagination_settings import pointer_of_path
@@ -231,7 +231,7 @@ def test_paging_parameters_of_a_post_go_where_they_are_declared(
     """A POST has the parameters for pages in its body, its variables or its query, beside what is declared there."""
 
     def answer(request: httpx.Request) -> Any:
-        sent = find_at_pointer(json.loads(request.content), at) if at else request.url.params.get(param)
+        sent = value_at_pointer_or_missing(json.loads(request.content), at) if at else request.url.params.get(param)
         start = 0 if sent is MISSING or sent is None else int(sent)
         return {"items": ITEMS[start : start + 2]}
 
@@ -247,7 +247,7 @@ def _without(body: Any, pointer: str) -> Any:
     """*body* without the member at *pointer*."""
     around, _, name = pointer.rpartition("/")
     if pointer:
-        del find_at_pointer(body, around)[name.replace("~1", "/")]
+        del value_at_pointer_or_missing(body, around)[name.replace("~1", "/")]
     return body
 
 

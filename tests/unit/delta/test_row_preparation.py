@@ -30,7 +30,11 @@ from crossdock.delta.row_preparation import (
 from crossdock.errors import RefusedError
 from crossdock.mapping.stream_declaration import Filter, Repair
 from crossdock.printable import BLANKS, is_storable
-from crossdock.values.json_paths import at_path, column_text, loads_marking_half_characters
+from crossdock.values.json_paths import (
+    json_value_as_column_text,
+    loads_replacing_lone_surrogate_texts,
+    value_at_path_or_missing,
+)
 from crossdock.values.raw_rows_and_records import JSON, RawBatch
 from crossdock.values.record_keys import MAX_KEY_BYTES, key_text
 
@@ -130,7 +134,10 @@ PATHS = st.lists(st.sampled_from(["a", "a.b", "a.0", "b.a.b", "0"]), min_size=1,
 def test_json_records_differ_where_a_used_path_differs(items: list[object], uses: list[str]) -> None:
     """Whatever else they contain; the key counts too, and without ``uses`` the whole object."""
     frame = RawBatch.json(items, source="page").load()
-    texts = [tuple(column_text(at_path(item, path)) for path in (*uses, "K")) for item in items]
+    texts = [
+        tuple(json_value_as_column_text(value_at_path_or_missing(item, path)) for path in (*uses, "K"))
+        for item in items
+    ]
     for stream, values in ((Things(uses=uses), texts), (Things(), frame[JSON].to_list())):
         fingerprints = prepare(stream, "page", frame)[FP].to_list()
         for number in range(1, len(items)):
@@ -156,7 +163,9 @@ def test_a_json_pointer_is_a_path() -> None:
 
 def test_a_value_that_is_no_exact_json_is_no_key_and_matches_no_filter() -> None:
     """Two records are not one because both have NaN, and none is left out or deleted for what nobody can read."""
-    items = loads_marking_half_characters(b'[{"a": NaN, "b": 1}, {"a": 1, "b": 2, "d": NaN}, {"a": "x y", "b": 2}]')
+    items = loads_replacing_lone_surrogate_texts(
+        b'[{"a": NaN, "b": 1}, {"a": 1, "b": 2, "d": NaN}, {"a": "x y", "b": 2}]'
+    )
     stream = Things(
         key=("a",), skip={"other": Filter(field="c", empty=True)}, deleted=Filter(field="b", one_of=("1", "2"))
     )

@@ -18,7 +18,7 @@ from crossdock.writing.files.edi_content import ready_layouts_by_name
 
 PAGES = Path(__file__).parents[3] / "docs" / "how_to" / "exchange_files"
 EXAMPLES = [
-    yaml_reader.parse(text, "page", None).data
+    yaml_reader.parse_yaml_mapping(text, "page", None).data
     for page in sorted(PAGES.glob("*.md"))
     for text in re.findall(r"^```yml\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
 ]

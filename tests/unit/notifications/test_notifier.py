@@ -28,7 +28,7 @@ class Job(ConfigModel):
 def load(tmp_path: Path, text: str) -> NotifyConfig:
     path = tmp_path / "c.yaml"
     path.write_text("notify:\n  " + text.replace("\n", "\n  "), encoding="utf-8")
-    document = config_file.read(path)
+    document = config_file.read_config_with_overrides(path)
     return document.validated_as_model(Job, document.data).notify
 
 

@@ -20,7 +20,7 @@ CLIENT = "  kind: oauth2_client_credentials\n  client_id: me\n  client_secret: e
 def read(tmp_path: Path, text: str) -> Profile:
     path = tmp_path / "c.yaml"
     path.write_text(HEAD + text, encoding="utf-8")
-    document = config_file.read(path)
+    document = config_file.read_config_with_overrides(path)
     return document.validated_as_model(Profile, document.data)
 
 

@@ -93,7 +93,7 @@ def keys_with_forms(models: dict[str, Model]) -> Iterator[tuple[Model, str, list
 
 def findings(model: Model, key: str, value: str) -> list[str]:
     """What is wrong with *key*, where only this one is given."""
-    content = yaml_reader.parse(f"{json.dumps(key)}: {value}\n", "c.yaml", {})
+    content = yaml_reader.parse_yaml_mapping(f"{json.dumps(key)}: {value}\n", "c.yaml", {})
     try:
         Document(Path("c.yaml"), Path("/nowhere"), content).validated_as_model(model, content.data)
     except FindingsError as refused:

@@ -308,7 +308,7 @@ def test_a_cursor_that_cannot_be_read_is_refused() -> None:
 @pytest.mark.parametrize("as_", ["text", "integer"])
 def test_half_of_a_character_is_no_cursor(as_: Literal["text", "integer"]) -> None:
     """Its record is a dead letter, and does not move the cursor or end the reading."""
-    items = json_paths.loads_marking_half_characters(b'[{"at": "1"}, {"at": "2"}, {"at": "3\\ud83d"}]')
+    items = json_paths.loads_replacing_lone_surrogate_texts(b'[{"at": "1"}, {"at": "2"}, {"at": "3\\ud83d"}]')
     found = parts([RawBatch.json(items, source="page")], Cursor(column="at", as_=as_))
     assert read(found)[-1][1] == "2"
 

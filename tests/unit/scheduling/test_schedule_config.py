@@ -37,7 +37,7 @@ def load(tmp_path: Path, text: str) -> Schedule:
     zone = "" if "time_zone" in text else "  time_zone: Europe/Berlin\n"
     path = tmp_path / "c.yaml"
     path.write_text(f"schedule:\n{zone}  " + text.replace("\n", "\n  "), encoding="utf-8")
-    document = config_file.read(path)
+    document = config_file.read_config_with_overrides(path)
     return document.validated_as_model(Job, document.data).schedule
 
 

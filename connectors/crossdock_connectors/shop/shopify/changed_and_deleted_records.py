@@ -8,7 +8,7 @@ from typing import Any
 
 from crossdock import RawBatch
 from crossdock.mapping.row_order_and_cursors import format_iso_instant_cursor
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock_connectors.shop.lists_read_once import OVERLAP, Pages, StoredList, read_list_once_per_run
 from crossdock_connectors.shop.shopify import bulk_operations, queries
 from crossdock_connectors.shop.shopify.queries import ORDERS, ShopList
@@ -44,7 +44,7 @@ def records_not_deleted_since(
 ) -> list[Any]:
     deleted = deleted_ids_by_kind(ctx, format_iso_instant_cursor(moment)).get(shop_list.type_name.upper(), [])
     gone = {f"gid://shopify/{shop_list.type_name}/{number}" for number in deleted}
-    return [record for record in records if at_path(record, "id") not in gone] if gone else records
+    return [record for record in records if value_at_path_or_missing(record, "id") not in gone] if gone else records
 
 
 def _read_deleted_ids_by_kind(ctx: ShopifyContext, since: str) -> Mapping[str, list[str]]:
@@ -53,7 +53,7 @@ def _read_deleted_ids_by_kind(ctx: ShopifyContext, since: str) -> Mapping[str, l
     search = f"action:destroy created_at:>='{begin}'"
     for page in request_pages(ctx, "/data/events", queries.DELETIONS, _SIZE, query=search):
         for event in page.items("/data/events/nodes"):
-            gid, kind = at_path(event, "subjectId"), at_path(event, "subjectType")
+            gid, kind = value_at_path_or_missing(event, "subjectId"), value_at_path_or_missing(event, "subjectType")
             if isinstance(gid, str) and isinstance(kind, str):
                 found.setdefault(kind, []).append(number_in_gid_or_empty(gid))
     return found

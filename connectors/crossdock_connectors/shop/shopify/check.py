@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from crossdock import Finding
 from crossdock.sources import ApiAnswer, GraphQLError
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock.values.texts_of_numbers_and_times import duration_text
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.changed_and_deleted_records import changed_since_moment_search
@@ -101,9 +101,9 @@ def _location_findings(ctx: ShopifyContext) -> Iterator[Finding]:
     named = ctx.settings.locations
     found = [
         (
-            number_in_gid_or_empty(str(at_path(node, "id"))),
-            str(at_path(node, "name")),
-            at_path(node, "isActive") is True,
+            number_in_gid_or_empty(str(value_at_path_or_missing(node, "id"))),
+            str(value_at_path_or_missing(node, "name")),
+            value_at_path_or_missing(node, "isActive") is True,
         )
         for page in request_pages(ctx, "/data/locations", queries.LOCATIONS, _LOCATIONS)
         for node in page.items("/data/locations/nodes")

@@ -13,7 +13,7 @@ from typing import Any
 from crossdock import RecordError
 from crossdock.targets import Outcome
 from crossdock.values.json_access import JsonElement
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock_connectors.json_record_members import objects_in_list, required_text_or_null
 from crossdock_connectors.shop.shopify.requests_and_complete_lists import number_in_gid_or_empty
 
@@ -108,7 +108,7 @@ def _units_at_one_location(items: Any, held: Mapping[str, Any]) -> list[dict[str
     by_location: dict[Any, list[Any]] = {}
     for one in held["fulfillmentOrders"]:
         if one.get("status") in _OPEN:
-            by_location.setdefault(at_path(one, "assignedLocation.location.id"), []).append(one)
+            by_location.setdefault(value_at_path_or_missing(one, "assignedLocation.location.id"), []).append(one)
     found = [_parcel_units_from_orders(items, orders) for orders in by_location.values()]
     possible = [chosen for chosen in found if chosen is not None]
     if not items and len(possible) > 1:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from crossdock import RecordError
 from crossdock.values.json_access import JsonAccess
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock_connectors.shop.settings import Invoiced
 from crossdock_connectors.shop.shopify.requests_and_complete_lists import Item, number_in_gid_or_empty
 from crossdock_connectors.shop.streams import CREDIT_NOTE
@@ -31,7 +31,9 @@ def is_invoice_due(order: Any, when: Invoiced) -> bool:
     if when == "paid":
         return payment not in _UNPAID and payment is not None
     if when == "shipped":
-        return bool(at_path(order, "displayFulfillmentStatus") == "FULFILLED") or _may_have_shipped_before_refund(order)
+        return bool(
+            value_at_path_or_missing(order, "displayFulfillmentStatus") == "FULFILLED"
+        ) or _may_have_shipped_before_refund(order)
     return payment not in _WITHOUT_PAYMENT
 
 
@@ -40,15 +42,17 @@ def _may_have_shipped_before_refund(order: Any) -> bool:
 
     If a fulfillment is cancelled, the order is unfulfilled again, and its credit note would have no invoice.
     """
-    fulfillments, refunds = at_path(order, "fulfillments"), at_path(order, "refunds")
-    shipped = [at_path(each, "status") for each in fulfillments] if isinstance(fulfillments, list) else []
+    fulfillments, refunds = value_at_path_or_missing(order, "fulfillments"), value_at_path_or_missing(order, "refunds")
+    shipped = (
+        [value_at_path_or_missing(each, "status") for each in fulfillments] if isinstance(fulfillments, list) else []
+    )
     if not shipped or not isinstance(refunds, list) or not any(map(_has_paid_back, refunds)):
         return False
-    return "CANCELLED" in shipped or at_path(order, "displayFinancialStatus") == "REFUNDED"
+    return "CANCELLED" in shipped or value_at_path_or_missing(order, "displayFinancialStatus") == "REFUNDED"
 
 
 def _has_paid_back(refund: Any) -> bool:
-    amount = at_path(refund, "totalRefundedSet.shopMoney.amount")
+    amount = value_at_path_or_missing(refund, "totalRefundedSet.shopMoney.amount")
     return isinstance(amount, str) and not _is_zero(amount)
 
 
@@ -76,21 +80,21 @@ def credit_note_rows_of_order(order: Any, currency: Literal["shop", "presentment
 
     A refund whose money is on its way is due when it has arrived.
     """
-    refunds = at_path(order, "refunds")
+    refunds = value_at_path_or_missing(order, "refunds")
     own = {name: order.get(name) for name in _OF_ORDER} if isinstance(order, dict) else {}
     for refund in refunds if isinstance(refunds, list) else ():
-        gid = at_path(refund, "id")
+        gid = value_at_path_or_missing(refund, "id")
         key = f"{CREDIT_NOTE}-{number_in_gid_or_empty(gid)}" if isinstance(gid, str) else None
-        amount = at_path(refund, f"totalRefundedSet.{currency}Money.amount")
+        amount = value_at_path_or_missing(refund, f"totalRefundedSet.{currency}Money.amount")
         row, settled = refund if isinstance(refund, dict) else {}, is_refund_settled(refund)
         is_due = due and settled and not _is_zero(amount)
         yield {**row, "key": key, "order": own, "test": own.get("test"), "due": is_due, SETTLED: settled}
 
 
 def is_refund_settled(refund: Any) -> bool:
-    transactions = at_path(refund, "transactions.nodes")
+    transactions = value_at_path_or_missing(refund, "transactions.nodes")
     found = transactions if isinstance(transactions, list) else ()
-    return not any(at_path(each, "status") in _NOT_YET for each in found)
+    return not any(value_at_path_or_missing(each, "status") in _NOT_YET for each in found)
 
 
 def raise_if_transaction_lacks_status(refund: JsonAccess) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from crossdock import RefusedError
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.queries import VARIANTS, ShopList
 from crossdock_connectors.shop.shopify.requests_and_complete_lists import (
@@ -40,18 +40,20 @@ def request_records_and_missing_ids(
 
 def order_ids_of_refunds(ctx: ShopifyContext, refunds: Sequence[str]) -> list[str]:
     found = _request_nodes_and_missing_ids(ctx, queries.ORDERS_OF_REFUNDS, "Refund", refunds)
-    return _distinct_numbers_in_gids(at_path(refund, "order.id") for named in found for refund in named.records)
+    return _distinct_numbers_in_gids(
+        value_at_path_or_missing(refund, "order.id") for named in found for refund in named.records
+    )
 
 
 def variant_ids_of_inventory_items(ctx: ShopifyContext, items: Sequence[str]) -> list[str]:
     found = _request_nodes_and_missing_ids(ctx, queries.VARIANTS_OF_ITEMS, "InventoryItem", items)
     records = [item for named in found for item in named.records]
-    if any(at_path(item, "variants.pageInfo.hasNextPage") is True for item in records):
+    if any(value_at_path_or_missing(item, "variants.pageInfo.hasNextPage") is True for item in records):
         text = "an inventory item has more than 50 variants, of which the others are not fetched"
         ctx.run.warn(ctx.connection, text, code="records_left_out")
-    lists = (at_path(item, "variants.nodes") for item in records)
+    lists = (value_at_path_or_missing(item, "variants.nodes") for item in records)
     return _distinct_numbers_in_gids(
-        at_path(node, "id") for nodes in lists if isinstance(nodes, list) for node in nodes
+        value_at_path_or_missing(node, "id") for nodes in lists if isinstance(nodes, list) for node in nodes
     )
 
 
@@ -61,8 +63,12 @@ def variants_of_skus(ctx: ShopifyContext, skus: Sequence[str]) -> Iterator[Recor
         wanted = skus[start : start + AT_A_TIME]
         query = " OR ".join(map(sku_search, wanted))
         for page in request_pages(ctx, f"/data/{VARIANTS.name}", VARIANTS.paged_query, VARIANTS.size, query=query):
-            found = [node for node in page.items(f"/data/{VARIANTS.name}/nodes") if at_path(node, "sku") in wanted]
-            found.sort(key=lambda node: str(at_path(node, "product.updatedAt")))
+            found = [
+                node
+                for node in page.items(f"/data/{VARIANTS.name}/nodes")
+                if value_at_path_or_missing(node, "sku") in wanted
+            ]
+            found.sort(key=lambda node: str(value_at_path_or_missing(node, "product.updatedAt")))
             yield RecordsOfIds(found, page.address, [])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from crossdock import Context
 from crossdock.mapping.row_order_and_cursors import OVERLAP_S
 from crossdock.sources import ApiAnswer, GraphQLConnection, GraphQLError, UnavailableError
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.queries import (
     EXISTING,
@@ -90,7 +90,9 @@ def search_for_changes_since(since: str | None) -> str | None:
 
 
 def _latest_change_before(records: list[Any], before: datetime) -> str | None:
-    texts = [each for each in (at_path(record, "updatedAt") for record in records) if isinstance(each, str)]
+    texts = [
+        each for each in (value_at_path_or_missing(record, "updatedAt") for record in records) if isinstance(each, str)
+    ]
     return next((text for text in reversed(texts) if _is_before(text, before)), None)
 
 
@@ -108,8 +110,10 @@ def _complete_record(ctx: ShopifyContext, shop_list: ShopList, record: Any) -> A
     if child is None or not isinstance(record, dict):
         return record
     connection = _children_connection_in_record(record, child)
-    page = at_path(connection, "pageInfo")
-    has_page = isinstance(at_path(connection, "nodes"), list) and isinstance(at_path(page, "hasNextPage"), bool)
+    page = value_at_path_or_missing(connection, "pageInfo")
+    has_page = isinstance(value_at_path_or_missing(connection, "nodes"), list) and isinstance(
+        value_at_path_or_missing(page, "hasNextPage"), bool
+    )
     if not has_page:
         return record  # which is refused where its children are needed
     nodes = [*connection["nodes"]]
@@ -221,7 +225,7 @@ def _names_of_possibly_cut_lists(order: dict[str, Any], parts: int, parcels: int
     cut = [name for name, found in lists.items() if isinstance(found, list) and len(found) >= parts]
     shipments = lists["fulfillments"]
     for shipment in shipments if isinstance(shipments, list) else ():
-        numbers = at_path(shipment, "trackingInfo")
+        numbers = value_at_path_or_missing(shipment, "trackingInfo")
         if isinstance(numbers, list) and len(numbers) >= parcels and "fulfillments" not in cut:
             cut.append("fulfillments")
     return cut
@@ -238,7 +242,7 @@ def with_found_refunds(order: Any, found: Mapping[str, Any], existing: Collectio
     refund, and the list is marked as cut. It is also marked if a refund has no id. Anything other than a list is kept,
     and is refused where refunds are needed.
     """
-    ids, named = refund_ids(order), at_path(order, "refunds")
+    ids, named = refund_ids(order), value_at_path_or_missing(order, "refunds")
     if not isinstance(named, list) or not named:
         return order
     is_cut = len(ids) < len(named) or (order.get("id") in existing and not found.keys() >= set(ids))
@@ -247,15 +251,18 @@ def with_found_refunds(order: Any, found: Mapping[str, Any], existing: Collectio
 
 
 def refund_ids(order: Any) -> list[str]:
-    refunds = at_path(order, "refunds")
-    ids = [at_path(refund, "id") for refund in refunds] if isinstance(refunds, list) else []
+    refunds = value_at_path_or_missing(order, "refunds")
+    ids = [value_at_path_or_missing(refund, "id") for refund in refunds] if isinstance(refunds, list) else []
     return [gid for gid in ids if isinstance(gid, str)]
 
 
 def complete_lists_of_refund(ctx: ShopifyContext, refund: dict[str, Any]) -> dict[str, Any] | None:
     """Return *refund* with all elements of its lists; None if it was deleted meanwhile."""
     for child in queries.REFUND_LISTS:
-        nodes, page = at_path(refund, f"{child.name}.nodes"), at_path(refund, f"{child.name}.pageInfo")
+        nodes, page = (
+            value_at_path_or_missing(refund, f"{child.name}.nodes"),
+            value_at_path_or_missing(refund, f"{child.name}.pageInfo"),
+        )
         if not isinstance(nodes, list) or not isinstance(page, dict) or page.get("hasNextPage") is not True:
             continue
         more = request_further_children(ctx, "Refund", refund, child, page)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock_connectors.json_record_members import with_added_members
 from crossdock_connectors.shop.record_values_and_keys import GUEST, guest_key
 from crossdock_connectors.shop.shopify.invoicing_rules import (
@@ -35,9 +35,9 @@ class ShopifyRowBuilder:
 
     def product_key(self, variant: Any) -> str | None:
         if self._settings.product_key == "sku":
-            sku = at_path(variant, "sku")
+            sku = value_at_path_or_missing(variant, "sku")
             return sku if isinstance(sku, str) and sku else None
-        return number_in_gid_or_none(at_path(variant, "id"))
+        return number_in_gid_or_none(value_at_path_or_missing(variant, "id"))
 
     def guest_rows(self, orders: Iterable[Any]) -> Iterator[Item]:
         """Yield the customers of orders without an account in Shopify's form; only for orders that are read."""
@@ -80,17 +80,17 @@ class ShopifyRowBuilder:
             first_variants: The variant whose rows count for each item, as hashes: a large shop has many.
         """
         item, tracked = (
-            number_in_gid_or_none(at_path(variant, "inventoryItem.id")),
-            at_path(variant, "inventoryItem.tracked"),
+            number_in_gid_or_none(value_at_path_or_missing(variant, "inventoryItem.id")),
+            value_at_path_or_missing(variant, "inventoryItem.tracked"),
         )
-        own = hash(str(at_path(variant, "id")))
+        own = hash(str(value_at_path_or_missing(variant, "id")))
         is_shared = item is not None and first_variants.setdefault(hash(item), own) != own
         for level, row in _children_with_rows(variant, "inventoryLevels", "level"):
-            location = number_in_gid_or_none(at_path(level, "location.id"))
+            location = number_in_gid_or_none(value_at_path_or_missing(level, "location.id"))
             yield with_added_members(
                 row,
                 key=None if item is None or location is None else f"{item}-{location}",
-                counted=tracked is not False and at_path(level, "isActive") is not False,
+                counted=tracked is not False and value_at_path_or_missing(level, "isActive") is not False,
                 mapped=self.is_location_mapped(location),
                 shared=is_shared,
             )
@@ -101,12 +101,12 @@ def number_in_gid_or_none(gid: Any) -> str | None:
 
 
 def with_gid_number_as_key(item: Any) -> Any:
-    return with_added_members(item, key=number_in_gid_or_none(at_path(item, "id")))
+    return with_added_members(item, key=number_in_gid_or_none(value_at_path_or_missing(item, "id")))
 
 
 def _children_with_rows(item: Any, children: str, name: str) -> Iterator[tuple[Any, Any]]:
     """Yield each child of *item* and a row of both, with the child as *name*; without a list, one row and no child."""
-    found = at_path(item, children)
+    found = value_at_path_or_missing(item, children)
     if not isinstance(found, list):
         yield None, item
         return

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from crossdock.sources import ApiAnswer
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 ORDERS_SEEN = timedelta(days=60)
@@ -36,7 +36,9 @@ _TARGETS: Mapping[tuple[str, ...], str] = {
 
 def granted_scopes(shop: ApiAnswer) -> frozenset[str]:
     """Return the scopes of the token in the answer to `queries.SHOP`. A scope for writing includes reading."""
-    found = {at_path(each, "handle") for each in shop.items("/data/currentAppInstallation/accessScopes")}
+    found = {
+        value_at_path_or_missing(each, "handle") for each in shop.items("/data/currentAppInstallation/accessScopes")
+    }
     named = {each for each in found if isinstance(each, str)}
     return frozenset(named | {each.replace("write_", "read_", 1) for each in named if each.startswith("write_")})
 

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import SecretRef
 from crossdock.sources import Api, AuthorizationCodeAuth, ClientCredentialsAuth, ConfigPath, HeaderAuth, RateLimit
-from crossdock.values.config_base_types import finding_about_key
+from crossdock.values.config_base_types import make_pydantic_error_at_key
 from crossdock.values.web_address_checks import check_https_or_loopback_address
 from crossdock_connectors.shop.settings import ShopSettings
 from crossdock_connectors.shop.shopify.queries import VERSION
@@ -111,10 +111,12 @@ class ShopifySettings(ShopSettings):
     def _raise_unless_one_credential(self) -> Self:
         if self.token is not None:
             if self.client_id or self.client_secret or self.app == "public":
-                raise finding_about_key(("token",), "cannot be used with client_id and client_secret")
+                raise make_pydantic_error_at_key(("token",), "cannot be used with client_id and client_secret")
         elif self.client_id is None or self.client_secret is None:
             lacking = "client_secret" if self.client_id else "client_id" if self.client_secret else "token"
-            raise finding_about_key((lacking,), "is missing: name a token, or client_id and client_secret of the app")
+            raise make_pydantic_error_at_key(
+                (lacking,), "is missing: name a token, or client_id and client_secret of the app"
+            )
         return self
 
     @property

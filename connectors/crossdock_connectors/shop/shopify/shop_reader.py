@@ -18,7 +18,7 @@ from crossdock import (
     WarehouseBinDraft,
 )
 from crossdock.values import exact_json
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock_connectors.json_record_members import with_added_members
 from crossdock_connectors.shop.lists_read_once import Pages, StoredList, yield_checkpoint_if_cursor_given
 from crossdock_connectors.shop.record_values_and_keys import order_ids_in_guest_keys, shop_ids_in_keys
@@ -71,7 +71,9 @@ class ShopifyReader(ShopReader[ShopifySettings]):
         for records, source in feed.pages():
             rows = [row for record in records for row in self.rows.variant_rows_of_product(record)]
             if skus is not None:
-                skus.warn_of_repeated((at_path(row, "key"), at_path(row, "variant.id")) for row in rows)
+                skus.warn_of_repeated(
+                    (value_at_path_or_missing(row, "key"), value_at_path_or_missing(row, "variant.id")) for row in rows
+                )
             yield RawBatch.json([with_added_members(row, currency=currency) for row in rows], source=source)
         yield from yield_checkpoint_if_cursor_given(feed.cursor)
 
@@ -121,7 +123,7 @@ class ShopifyReader(ShopReader[ShopifySettings]):
                     "/data/customer/orders",
                     queries.ORDERS_OF_CUSTOMER,
                     queries.ORDERS.size,
-                    id=at_path(customer, "id"),
+                    id=value_at_path_or_missing(customer, "id"),
                 ):
                     yield (
                         complete_undeleted_records(ctx, queries.ORDERS, page.items("/data/customer/orders/nodes")),
@@ -134,7 +136,7 @@ class ShopifyReader(ShopReader[ShopifySettings]):
             rows = [
                 with_added_members(
                     with_gid_number_as_key(node),
-                    mapped=self.rows.is_location_mapped(number_in_gid_or_none(at_path(node, "id"))),
+                    mapped=self.rows.is_location_mapped(number_in_gid_or_none(value_at_path_or_missing(node, "id"))),
                 )
                 for node in nodes
             ]

@@ -25,7 +25,7 @@ from crossdock.targets import (
     key_text,
 )
 from crossdock.values import exact_json
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock_connectors.shop.shopify import fulfillment_writes_and_look_ups, stock_writes_and_look_ups, target_answers
 from crossdock_connectors.shop.shopify.requests_and_complete_lists import number_in_gid_or_empty
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
@@ -144,7 +144,7 @@ class ShopifyTarget(ApiTarget):
         if failed := target_answers.outcome_if_answer_lacks_data(answer):
             return failed
         mutation = "fulfillmentCreate" if resource == "fulfillments" else "inventorySetQuantities"
-        payload = at_path(body_of(answer), f"data.{mutation}")
+        payload = value_at_path_or_missing(body_of(answer), f"data.{mutation}")
         if refused := target_answers.outcome_of_user_errors(payload):
             return (
                 fulfillment_writes_and_look_ups.changed_outcome_if_units_taken(refused)
@@ -153,7 +153,7 @@ class ShopifyTarget(ApiTarget):
             )
         if resource == "stock":
             return Outcome("delivered", status=200, target_id=expected.target_id)
-        gid = at_path(payload, "fulfillment.id")
+        gid = value_at_path_or_missing(payload, "fulfillment.id")
         if not isinstance(gid, str):
             return Outcome("in_doubt", "the answer names no fulfillment", 200)
         return Outcome("delivered", status=200, target_id=number_in_gid_or_empty(gid))
@@ -173,14 +173,16 @@ class ShopifyTarget(ApiTarget):
     def _outcome_of_look_up(self, resource: str, body: Any, expected: ExpectedRecord) -> Outcome:
         if resource == "stock" and expected.target_id is not None:
             return stock_writes_and_look_ups.outcome_of_id_look_up(
-                at_path(body, "data.inventoryItem"), expected.target_id, self._quantity
+                value_at_path_or_missing(body, "data.inventoryItem"), expected.target_id, self._quantity
             )
         if "|" not in (expected.name or ""):
             return Outcome("absent", status=200)
         first, second = split_key_in_two(expected.name or "", _OF_STOCK)
         if resource == "fulfillments":
-            return fulfillment_writes_and_look_ups.outcome_of_order_look_up(at_path(body, "data.order"), first, second)
-        found = at_path(body, "data.inventoryItems")
+            return fulfillment_writes_and_look_ups.outcome_of_order_look_up(
+                value_at_path_or_missing(body, "data.order"), first, second
+            )
+        found = value_at_path_or_missing(body, "data.inventoryItems")
         return stock_writes_and_look_ups.outcome_of_sku_look_up(found, first, self._location_id(second), self._quantity)
 
     def throttled(self, answer: Answer) -> Outcome | None:

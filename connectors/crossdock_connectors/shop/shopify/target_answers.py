@@ -7,7 +7,7 @@ from typing import Any
 
 from crossdock.printable import printable
 from crossdock.targets import Answer, Outcome, RateHeaders, body_of
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 
 POINTS = 25
 """The points counted for a request of a target: a mutation costs 10, a look-up of stock 10, of an order up to 38."""
@@ -33,7 +33,7 @@ def outcome_if_answer_lacks_data(answer: Answer) -> Outcome | None:
 
 def _outcome_of_graphql_errors(body: Mapping[str, Any], errors: list[Any]) -> Outcome:
     message = _joined_messages(errors)
-    codes = {_text_or_none(at_path(error, "extensions.code")) for error in errors}
+    codes = {_text_or_none(value_at_path_or_missing(error, "extensions.code")) for error in errors}
     if "THROTTLED" in codes:
         return Outcome("throttled", message, 200, _seconds_until_enough_points(body))
     if "ACCESS_DENIED" in codes:
@@ -44,12 +44,12 @@ def _outcome_of_graphql_errors(body: Mapping[str, Any], errors: list[Any]) -> Ou
 
 
 def outcome_of_user_errors(payload: Any) -> Outcome | None:
-    errors = at_path(payload, "userErrors")
+    errors = value_at_path_or_missing(payload, "userErrors")
     if not isinstance(errors, list):
         return Outcome("in_doubt", "the answer says nothing of the mutation", 200)
     if not errors:
         return None
-    codes = {_text_or_none(at_path(error, "code")) for error in errors}
+    codes = {_text_or_none(value_at_path_or_missing(error, "code")) for error in errors}
     if codes & _RUNNING:
         return Outcome("in_doubt", _joined_messages(errors), 200)
     return Outcome("changed" if codes & _CHANGED else "rejected", _joined_messages(errors), 200)
@@ -57,9 +57,11 @@ def outcome_of_user_errors(payload: Any) -> Outcome | None:
 
 def rate_headers_from_points(answer: Answer) -> RateHeaders | None:
     """Return the bucket of points as a bucket of requests with `POINTS` each."""
-    status = at_path(body_of(answer), "extensions.cost.throttleStatus")
+    status = value_at_path_or_missing(body_of(answer), "extensions.cost.throttleStatus")
     names = ("currentlyAvailable", "maximumAvailable", "restoreRate")
-    numbers = [_float_or_none(at_path(status, name)) for name in names] if isinstance(status, dict) else []
+    numbers = (
+        [_float_or_none(value_at_path_or_missing(status, name)) for name in names] if isinstance(status, dict) else []
+    )
     if len(numbers) < 3 or None in numbers:
         return None
     left, most, per_s = (float(number or 0) / POINTS for number in numbers)
@@ -70,7 +72,7 @@ def _seconds_until_enough_points(body: Mapping[str, Any]) -> float:
     """Return seconds until the bucket has the points that a refused query needs."""
     cost = "extensions.cost"
     wanted, left, per_s = (
-        _float_or_none(at_path(body, f"{cost}.{name}"))
+        _float_or_none(value_at_path_or_missing(body, f"{cost}.{name}"))
         for name in ("requestedQueryCost", "throttleStatus.currentlyAvailable", "throttleStatus.restoreRate")
     )
     return max(0.0, (wanted or POINTS) - (left or 0)) / per_s if per_s else 1.0
@@ -78,7 +80,7 @@ def _seconds_until_enough_points(body: Mapping[str, Any]) -> float:
 
 def _joined_messages(errors: list[Any]) -> str:
     texts = (
-        _text_or_none(at_path(error, "message")) if isinstance(error, dict) else _text_or_none(error)
+        _text_or_none(value_at_path_or_missing(error, "message")) if isinstance(error, dict) else _text_or_none(error)
         for error in errors
     )
     return printable("; ".join(filter(None, dict.fromkeys(texts)))[:_LONGEST]) or "refused without a reason"

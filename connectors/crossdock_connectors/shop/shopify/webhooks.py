@@ -19,7 +19,7 @@ from crossdock.errors import RemoteError
 from crossdock.reading.sources.api_error_messages import error_message_in
 from crossdock.sources import GraphQLError
 from crossdock.values.json_access import JsonAccess
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock.webhooks import Hint, Subscription, SubscriptionApi, Webhook, Webhooks, created_once, read_subscription
 from crossdock_connectors.shop.shopify.requests_and_complete_lists import (
     ShopifyContext,
@@ -100,7 +100,7 @@ class ShopifySubscriptions(SubscriptionApi[ShopifySettings]):
                     hint=hint,
                     code="subscription_failed",
                 )
-            return _parse_subscription(at_path(payload, "webhookSubscription"), answer.address)
+            return _parse_subscription(value_at_path_or_missing(payload, "webhookSubscription"), answer.address)
 
         return created_once(self, ctx, topic, address, send, secret_is_known=True)
 
@@ -136,14 +136,14 @@ def _parse_subscription(node: Any, source: str) -> Subscription:
 
 
 def _refusal_text(payload: Any) -> str:
-    errors = at_path(payload, "userErrors")
+    errors = value_at_path_or_missing(payload, "userErrors")
     if not isinstance(errors, list):
         return "the answer says nothing of the mutation"
     return error_message_in(errors, str) or ("without a message" if errors else "")
 
 
 def _is_refusal_about_address(payload: Any) -> bool:
-    return bool(at_path(payload, "userErrors.0.field.0") == "webhookSubscription")
+    return bool(value_at_path_or_missing(payload, "userErrors.0.field.0") == "webhookSubscription")
 
 
 def _needed_scope_hint(topic: str) -> str:

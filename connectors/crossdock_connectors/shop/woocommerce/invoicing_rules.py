@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from crossdock import Record, RecordError
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock_connectors.shop.settings import Invoiced
 from crossdock_connectors.shop.streams import CREDIT_NOTE
 from crossdock_connectors.shop.woocommerce.lists_and_records_by_id import Item, id_text_or_none
@@ -31,19 +31,24 @@ def is_invoice_due(order: Any, when: Invoiced) -> bool:
     credit note without one would be wrong. Otherwise an order in the trash is not due, nor one whose payment is
     awaited although it has a date of payment, which WooCommerce never removes.
     """
-    status, paid_back = at_path(order, "status"), _has_paid_back(at_path(order, "refunds"))
+    status, paid_back = (
+        value_at_path_or_missing(order, "status"),
+        _has_paid_back(value_at_path_or_missing(order, "refunds")),
+    )
     if status == "trash" and not paid_back:
         return False
     if when == "paid":
-        return isinstance(at_path(order, "date_paid_gmt"), str) and (paid_back or status not in _PAYMENT_AWAITED)
+        return isinstance(value_at_path_or_missing(order, "date_paid_gmt"), str) and (
+            paid_back or status not in _PAYMENT_AWAITED
+        )
     if when == "shipped":
-        return status == "completed" or isinstance(at_path(order, "date_completed_gmt"), str)
+        return status == "completed" or isinstance(value_at_path_or_missing(order, "date_completed_gmt"), str)
     return paid_back or status not in _NOT_PLACED
 
 
 def may_invoice_need_withdrawal(order: Any) -> bool:
     """Return whether an order that is not due may have been invoiced before it was given up."""
-    return at_path(order, "status") in _GIVEN_UP
+    return value_at_path_or_missing(order, "status") in _GIVEN_UP
 
 
 def raise_if_payment_failed_after_arrival(order: Record, when: Invoiced) -> None:
@@ -58,16 +63,16 @@ def raise_if_payment_failed_after_arrival(order: Record, when: Invoiced) -> None
 
 
 def _has_paid_back(refunds: Any) -> bool:
-    amounts = [at_path(refund, "amount") for refund in refunds] if isinstance(refunds, list) else []
+    amounts = [value_at_path_or_missing(refund, "amount") for refund in refunds] if isinstance(refunds, list) else []
     return any(isinstance(amount, str) and not _is_zero(amount) for amount in amounts)
 
 
 def credit_note_rows_of_order(order: Any, *, due: bool) -> Iterator[Item]:
     """Yield a row for each refund of an order. Unless the order is invoiced (*due*), there is no credit note."""
-    refunds = at_path(order, "refunds")
+    refunds = value_at_path_or_missing(order, "refunds")
     own = {name: order.get(name) for name in _OF_ORDER} if isinstance(order, dict) else {}
     for refund in refunds if isinstance(refunds, list) else ():
-        number, amount = id_text_or_none(refund), at_path(refund, "amount")
+        number, amount = id_text_or_none(refund), value_at_path_or_missing(refund, "amount")
         row = refund if isinstance(refund, dict) else {}
         key = None if number is None else f"{CREDIT_NOTE}-{number}"
         yield {**row, "key": key, "order": own, "test": False, "due": due and not _is_zero(amount)}

@@ -13,7 +13,7 @@ from typing import Any
 from crossdock import Context
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.sources import NotFoundError, OverlappingPages
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock_connectors.json_record_members import with_added_members
 from crossdock_connectors.shop.lists_read_once import OVERLAP, Pages, StoredList, read_list_once_per_run
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
@@ -51,7 +51,7 @@ def request_list_pages(
 
 def with_empty_address_objects(record: Any) -> Any:
     """Return *record* with an empty object for an address that is ``[]``: PHP has one empty array for both."""
-    empty: Item = {name: {} for name in _ADDRESSES if at_path(record, name) == []}
+    empty: Item = {name: {} for name in _ADDRESSES if value_at_path_or_missing(record, name) == []}
     return {**record, **empty} if empty else record
 
 
@@ -86,7 +86,7 @@ def read_refunds_into_order(ctx: WooContext, order: Any, unread: UnreadParts) ->
 
     Only an empty list means that it has none: an order without the member, or with null, may have some.
     """
-    number, named = id_text_or_none(order), at_path(order, "refunds")
+    number, named = id_text_or_none(order), value_at_path_or_missing(order, "refunds")
     if number is None or named == []:
         return order
     found = list[Any]()
@@ -127,8 +127,12 @@ _UNLISTED_HINT = (
 
 def _missing_refunds(named: Any, found: Sequence[Any]) -> list[str]:
     """Return the ids of the refunds of an order that are not *found*, or without the amount that the order shows."""
-    amounts = {id_text_or_none(refund): at_path(refund, "amount") for refund in found}
-    summaries = {id_text_or_none(each): at_path(each, "total") for each in named} if isinstance(named, list) else {}
+    amounts = {id_text_or_none(refund): value_at_path_or_missing(refund, "amount") for refund in found}
+    summaries = (
+        {id_text_or_none(each): value_at_path_or_missing(each, "total") for each in named}
+        if isinstance(named, list)
+        else {}
+    )
     return [
         number
         for number, total in summaries.items()
@@ -217,10 +221,10 @@ def _products_and_variations(
     *unread* gets the reason why some variations of a product may be missing.
     """
     for product in products:
-        if not str(at_path(product, "type")).startswith("variable"):
+        if not str(value_at_path_or_missing(product, "type")).startswith("variable"):
             yield product
             continue
-        if at_path(product, "manage_stock") is True:
+        if value_at_path_or_missing(product, "manage_stock") is True:
             yield product
         with unread.noting_failed_request():
             yield from _variations(ctx, product, fields)
@@ -258,7 +262,7 @@ def _changed_pages(
 
 
 def _is_older(record: Any, than: str) -> bool:
-    found = at_path(record, "date_modified_gmt")
+    found = value_at_path_or_missing(record, "date_modified_gmt")
     return isinstance(found, str) and found < than
 
 
@@ -268,7 +272,7 @@ def time_param(moment: datetime) -> str:
 
 
 def id_text_or_none(record: Any) -> str | None:
-    found = at_path(record, "id")
+    found = value_at_path_or_missing(record, "id")
     return str(found) if isinstance(found, int) and not isinstance(found, bool) else None
 
 
@@ -308,7 +312,7 @@ def _unlisted_orders(ctx: WooContext, ids: Iterable[str]) -> Pages:
                 raise
             continue
         order = with_empty_address_objects(answer.at(""))
-        found.append(f"{number} ({at_path(order, 'status')})")
+        found.append(f"{number} ({value_at_path_or_missing(order, 'status')})")
         yield [order], answer.address
     if found:
         text = f"no list of the shop shows these orders, which exist: {', '.join(found)}; {_UNLISTED_ORDERS_HINT}"
@@ -329,7 +333,7 @@ def order_ids_of_refunds(ctx: WooContext, refunds: Sequence[str]) -> list[str]:
             raise
         ctx.run.note(ctx.connection, WITHOUT_REFUNDS)
         return []
-    return _distinct_id_texts(at_path(record, "parent_id") for record in found)
+    return _distinct_id_texts(value_at_path_or_missing(record, "parent_id") for record in found)
 
 
 def customers_with_ids(ctx: WooContext, ids: Sequence[str]) -> Pages:
@@ -374,7 +378,9 @@ def product_ids_of_skus(ctx: WooContext, skus: Sequence[str]) -> list[str]:
         return []
     named = {"status": "any", "sku": ",".join(wanted), "_fields": "id,parent_id"}
     found = [record for records, _ in request_list_pages(ctx, "products", **named) for record in records]
-    return _distinct_id_texts(at_path(record, "parent_id") or at_path(record, "id") for record in found)
+    return _distinct_id_texts(
+        value_at_path_or_missing(record, "parent_id") or value_at_path_or_missing(record, "id") for record in found
+    )
 
 
 def _distinct_id_texts(values: Iterable[Any]) -> list[str]:

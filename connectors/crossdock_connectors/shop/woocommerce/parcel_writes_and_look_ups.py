@@ -12,7 +12,7 @@ from typing import Any
 
 from crossdock.targets import Outcome, key_parts_of
 from crossdock.values.json_access import JsonElement
-from crossdock.values.json_paths import column_text
+from crossdock.values.json_paths import json_value_as_column_text
 from crossdock_connectors.json_record_members import objects_in_list
 
 _TRACKING = "/wp-json/wc-shipment-tracking/v3"
@@ -40,7 +40,7 @@ def tracking_item_body(payload: Mapping[str, Any]) -> dict[str, Any]:
 def outcome_of_parcel_creation(item: Any, status: int, name: str) -> Outcome:
     order, number = key_parts_of(name)
     target_id = _target_id_of_tracking_item(item, order)
-    if target_id is None or column_text(item.get("tracking_number")) != number:
+    if target_id is None or json_value_as_column_text(item.get("tracking_number")) != number:
         return Outcome("in_doubt", "answered success without the tracking item, or with another one", status)
     return Outcome("delivered", status=status, target_id=target_id)
 

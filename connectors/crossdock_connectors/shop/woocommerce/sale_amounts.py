@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from crossdock import Record, Reference
 from crossdock.values.json_access import JsonAccess
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock_connectors.json_record_members import objects_in_list, objects_in_optional_list
 from crossdock_connectors.shop.record_values_and_keys import product_reference, text_or_none
 from crossdock_connectors.shop.sale_lines import Sale, SoldItem, smallest_currency_unit_or_error
@@ -151,7 +151,11 @@ def returned_units(order: Record) -> defaultdict[int | None, Decimal]:
 def _id_of_refunded_line(item: JsonAccess, lines: Iterable[JsonAccess]) -> int | None:
     """Return the line that the metadata of a refunded item names; if a plugin wrote none, the first of its product."""
     meta_data = item.at("/meta_data", list, default=())
-    if named := [str(at_path(each, "value")) for each in meta_data if at_path(each, "key") == _REFUNDED]:
+    if named := [
+        str(value_at_path_or_missing(each, "value"))
+        for each in meta_data
+        if value_at_path_or_missing(each, "key") == _REFUNDED
+    ]:
         same = (line for line in lines if named == [str(line.at("/id", int))])
     else:
         same = (line for line in lines if _product_and_variation_ids(line) == _product_and_variation_ids(item))

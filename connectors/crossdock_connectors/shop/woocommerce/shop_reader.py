@@ -19,7 +19,7 @@ from crossdock import (
     WarehouseBinDraft,
 )
 from crossdock.mapping.row_order_and_cursors import format_iso_instant_cursor
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock_connectors.json_record_members import with_added_members
 from crossdock_connectors.shop.lists_read_once import Pages, yield_checkpoint_if_cursor_given
 from crossdock_connectors.shop.record_values_and_keys import GUEST, guest_key, order_ids_in_guest_keys, shop_ids_in_keys
@@ -50,7 +50,9 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
         skus = RepeatedSkuWarner(ctx) if self.settings.product_key == "sku" else None
         for records, source in lists_and_records_by_id.pages_of_changed_variants(ctx, since):
             if skus is not None:
-                skus.warn_of_repeated((self._product_key(record), at_path(record, "id")) for record in records)
+                skus.warn_of_repeated(
+                    (self._product_key(record), value_at_path_or_missing(record, "id")) for record in records
+                )
             cursor = started if records else cursor
             yield RawBatch.json(
                 [with_added_members(record, key=self._product_key(record)) for record in records], source=source
@@ -59,7 +61,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
 
     def _product_key(self, variant: Any) -> str | None:
         if self.settings.product_key == "sku":
-            sku = at_path(variant, "sku")
+            sku = value_at_path_or_missing(variant, "sku")
             return sku if isinstance(sku, str) and sku else None
         return id_text_or_none(variant)
 
@@ -83,9 +85,12 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
 
     def _guest_rows(self, orders: Iterable[Any]) -> Iterator[Item]:
         for order in orders:
-            if at_path(order, "customer_id") != 0 or at_path(order, "status") == AUTO_DRAFT:
+            if (
+                value_at_path_or_missing(order, "customer_id") != 0
+                or value_at_path_or_missing(order, "status") == AUTO_DRAFT
+            ):
                 continue
-            email = at_path(order, "billing.email")
+            email = value_at_path_or_missing(order, "billing.email")
             key = guest_key(
                 self.settings.guests, email if isinstance(email, str) else None, id_text_or_none(order) or ""
             )
@@ -125,7 +130,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
 
     def _stock_row(self, variant: Any) -> Any:
         """Return the stock of a variant. Without its own, it is counted nowhere or, with "parent", with its product."""
-        counted = at_path(variant, "manage_stock") not in (False, "parent")
+        counted = value_at_path_or_missing(variant, "manage_stock") not in (False, "parent")
         return with_added_members(_with_id_as_key(variant), counted=counted, mapped=self._is_store_mapped)
 
     def batches_of_all_product_keys(self, ctx: WooContext) -> Iterator[RawBatch]:
@@ -227,7 +232,7 @@ class _SortedIds:
 
 def _account_id_of_order(order: Any) -> int | None:
     """Return the id of the account of an order; None for that of a guest."""
-    found = at_path(order, "customer_id")
+    found = value_at_path_or_missing(order, "customer_id")
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
 
 

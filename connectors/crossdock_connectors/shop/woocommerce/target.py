@@ -24,7 +24,7 @@ from crossdock.targets import (
     body_of,
     key_parts_of,
 )
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock_connectors.shop.woocommerce import parcel_writes_and_look_ups, stock_writes_and_look_ups
 from crossdock_connectors.shop.woocommerce.lists_and_records_by_id import API
 from crossdock_connectors.shop.written_back_record_models import StockLevel
@@ -221,5 +221,5 @@ def _outcome_of_status_look_up(body: Any, order: str | None) -> Outcome:
 
 
 def error_code_in_answer(answer: Answer) -> str:
-    found = at_path(body_of(answer), "code")
+    found = value_at_path_or_missing(body_of(answer), "code")
     return found if isinstance(found, str) else ""

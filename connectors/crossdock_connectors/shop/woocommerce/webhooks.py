@@ -15,7 +15,7 @@ from typing import Any
 
 from crossdock import SecretRef
 from crossdock.sources import NotFoundError
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock.webhooks import Hint, Subscription, SubscriptionApi, Webhook, Webhooks, created_once, read_subscription
 from crossdock_connectors.shop.webhooks import body_signature_scheme, guest_hint, order_and_invoice_hints
 from crossdock_connectors.shop.woocommerce.lists_and_records_by_id import API, WooContext, request_list_pages
@@ -59,7 +59,7 @@ class WooCommerceSubscriptions(SubscriptionApi[WooCommerceSettings]):
 
 def _parse_webhook_subscription(webhook: Any, source: str) -> Subscription:
     """Parse a webhook. ``paused`` by the merchant and ``disabled`` after failures in a row are both not active."""
-    active = at_path(webhook, "status") == "active"
+    active = value_at_path_or_missing(webhook, "status") == "active"
     return read_subscription(webhook, source, topic="topic", address="delivery_url", active=active)
 
 

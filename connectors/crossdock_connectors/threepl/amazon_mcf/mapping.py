@@ -11,7 +11,7 @@ from typing import Any
 
 from crossdock import InventoryLotDraft, ProductDraft, Record, RecordError, Reference, WarehouseBinDraft
 from crossdock.resources import Tracking
-from crossdock.values.field_types import exact_sum
+from crossdock.values.field_types import exact_decimal_sum
 from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.json_record_members import objects_in_list
 from crossdock_connectors.threepl.amazon_mcf.repeated_skus import OTHERS
@@ -82,7 +82,7 @@ def _units_of_all_rows(record: Record, pointer: str) -> Decimal:
     ]
     if len(units) > 1:
         record.count("rows of one SKU added up")
-    return exact_sum(units)
+    return exact_decimal_sum(units)
 
 
 def status_and_parcels_of_order(record: Record, statuses: Mapping[str, str]) -> dict[str, Any]:

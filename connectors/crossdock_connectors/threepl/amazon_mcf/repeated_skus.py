@@ -12,7 +12,7 @@ from typing import Any
 from crossdock import Context
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.values import exact_json
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
 
 OTHERS = "others"
@@ -62,13 +62,13 @@ def _store_and_find_repeated(pages: Pages, path: Path) -> tuple[set[int], Doubtf
 
 
 def _sku_or_none(item: Any) -> str | None:
-    sku = at_path(item, "sellerSku")
+    sku = value_at_path_or_missing(item, "sellerSku")
     return sku if isinstance(sku, str) else None
 
 
 def _row_key(item: Any) -> str:
     """Return what tells the rows of a SKU apart: a row that moved to another page while the list was read is one."""
-    return f"{at_path(item, 'fnSku')} {at_path(item, 'condition')}"
+    return f"{value_at_path_or_missing(item, 'fnSku')} {value_at_path_or_missing(item, 'condition')}"
 
 
 def _join_rows_of_sku(rows: dict[str, Any]) -> Any:

@@ -28,7 +28,7 @@ from crossdock.mapping.row_order_and_cursors import OVERLAP_S, format_iso_instan
 from crossdock.mapping.stream_declaration import Mode
 from crossdock.sources import Checkpoint, CursorInBody, NotFoundError
 from crossdock.values import exact_json
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock_connectors.json_record_members import with_added_members
 from crossdock_connectors.mapping_versions import version_of_mapping_and_settings
 from crossdock_connectors.threepl.amazon_mcf import mapping
@@ -131,7 +131,7 @@ class Shipments(AmazonStream):
         for summaries, address in self._listed_orders(ctx, begin):
             has_orders = has_orders or bool(summaries)
             orders = [self._order_with_shipments(ctx, summary, still_open) for summary in summaries]
-            left -= {str(at_path(summary, "sellerFulfillmentOrderId")) for summary in summaries}
+            left -= {str(value_at_path_or_missing(summary, "sellerFulfillmentOrderId")) for summary in summaries}
             yield RawBatch.json(orders, source=address)
         for name in sorted(left):
             summary = {"sellerFulfillmentOrderId": name}
@@ -168,7 +168,7 @@ class Shipments(AmazonStream):
 
         Extends *still_open*.
         """
-        name = at_path(summary, "sellerFulfillmentOrderId")
+        name = value_at_path_or_missing(summary, "sellerFulfillmentOrderId")
         key = key_of_external_id(name, self.settings.orders.namespace)
         if key is None:
             return {"order_key": None, "fulfillmentOrder": summary}

@@ -18,7 +18,7 @@ from crossdock import (
     WarehouseBinDraft,
 )
 from crossdock.resources import LotMovementDraft, Tracking
-from crossdock.values.field_types import exact_sum
+from crossdock.values.field_types import exact_decimal_sum
 from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock_connectors.json_record_members import objects_in_list
 from crossdock_connectors.threepl.record_values import (
@@ -142,10 +142,13 @@ def _taxes_to_add_to_amounts(
 
     ShipBob does not document whether the amounts contain the taxes that it names beside them.
     """
-    billed, charged = record.at("/amount", Decimal), exact_sum(each.at("/amount", Decimal) for each in transactions)
+    billed, charged = (
+        record.at("/amount", Decimal),
+        exact_decimal_sum(each.at("/amount", Decimal) for each in transactions),
+    )
     choices = [Decimal(0)] * len(taxes), taxes
     difference, added = min(
-        ((billed - charged - exact_sum(each), each) for each in choices), key=lambda one: abs(one[0])
+        ((billed - charged - exact_decimal_sum(each), each) for each in choices), key=lambda one: abs(one[0])
     )
     if abs(difference) >= _CENT:
         raise RecordError("bad_value", f"is {billed}, but its transactions add up to {charged}", pointer="/amount")
@@ -155,7 +158,7 @@ def _taxes_to_add_to_amounts(
 
 
 def _tax_total_of_transaction(transaction: JsonAccess) -> Decimal:
-    return exact_sum(each.at("/tax_amount", Decimal) for each in transaction.each("/taxes", default=()))
+    return exact_decimal_sum(each.at("/tax_amount", Decimal) for each in transaction.each("/taxes", default=()))
 
 
 def _bill_line(transaction: JsonAccess, bills: Bills, tax: Decimal) -> LineDraft:
@@ -167,7 +170,7 @@ def _bill_line(transaction: JsonAccess, bills: Bills, tax: Decimal) -> LineDraft
 
 
 def _total_units(record: Record) -> Decimal:
-    return exact_sum(non_negative_units_or_error(each, "") for each in record.each("/quantities"))
+    return exact_decimal_sum(non_negative_units_or_error(each, "") for each in record.each("/quantities"))
 
 
 def _stowed_units_or_error_if_short(record: Record) -> Decimal:
@@ -195,7 +198,7 @@ def _is_shipped_short(order: Record) -> bool:
     A case or a bundle is several inventory items, so that more items than ordered units may still lack some.
     """
     ordered, shipped = _ordered_units_by_sku(order), _shipped_units_by_sku(order)
-    total_ordered, total_shipped = exact_sum(ordered.values()), exact_sum(shipped.values())
+    total_ordered, total_shipped = exact_decimal_sum(ordered.values()), exact_decimal_sum(shipped.values())
     is_in_units = all(_is_line_in_units(line) for line in order.each("/products"))
     if is_in_units and total_shipped < total_ordered:
         return True

@@ -15,7 +15,7 @@ from crossdock.mapping.row_order_and_cursors import format_iso_instant_cursor
 from crossdock.resources import LotMovementDraft
 from crossdock.sources import Checkpoint
 from crossdock.values.json_access import JsonElement
-from crossdock.values.json_paths import at_path, column_text
+from crossdock.values.json_paths import json_value_as_column_text, value_at_path_or_missing
 from crossdock_connectors.json_record_members import objects_in_list
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
@@ -98,7 +98,9 @@ class Departures(_OwnRows):
             number = shipment.value.get("id")
             for item in (each.value for each in mapping.inventory_items_if_shipment_left(shipment)):
                 item_id, lot = item.get("id"), item.get("lot") or self.settings.no_lot
-                place = _item_lot_and_location_texts(item_id, lot, at_path(shipment.value, "location.id"))
+                place = _item_lot_and_location_texts(
+                    item_id, lot, value_at_path_or_missing(shipment.value, "location.id")
+                )
                 row: Item = {
                     "owner": merchant_of_inventory_item(ctx, item_id),
                     "shipment": number,
@@ -107,7 +109,9 @@ class Departures(_OwnRows):
                     "receiving_order": found.brought.get(place),
                     "quantities": [],
                 }
-                rows.setdefault((column_text(number), place), row)["quantities"].append(item.get("quantity"))
+                rows.setdefault((json_value_as_column_text(number), place), row)["quantities"].append(
+                    item.get("quantity")
+                )
                 if place not in found.brought and found.may_be_in_unreadable_order(item_id):
                     aside.add(f"lot {lot}", "a receiving order that may have brought it could not be read")
         return list(rows.values())
@@ -137,20 +141,20 @@ class ReceivedLots:
             if not self.may_be_in_unreadable_order(row["inventory_id"]):
                 place = _item_lot_and_location_texts(row["inventory_id"], row["lot"], row["location_id"])
                 self.brought.setdefault(place, row["receiving_order"])
-        self._unread.update(column_text(row["inventory_id"]) for row in rows if "short" in row)
+        self._unread.update(json_value_as_column_text(row["inventory_id"]) for row in rows if "short" in row)
 
     def add_unreadable_order(self, name: str, order: Any, error: RecordError) -> None:
         """Note that *order* could not be read, which may have brought any item if it does not say which."""
         self.aside.add(name, str(error))
         try:
             items = objects_in_list(JsonElement(order, ""), "/inventory_quantities")
-            self._unread.update(column_text(each.value.get("inventory_id")) for each in items)
+            self._unread.update(json_value_as_column_text(each.value.get("inventory_id")) for each in items)
         except RecordError:
             self._unread.add(None)
 
     def may_be_in_unreadable_order(self, item_id: Any) -> bool:
         """Return whether an order that could not be read may have brought the item."""
-        return not self._unread.isdisjoint({None, column_text(item_id)})
+        return not self._unread.isdisjoint({None, json_value_as_column_text(item_id)})
 
 
 def received_lots(ctx: ShipBobContext) -> ReceivedLots:
@@ -187,7 +191,7 @@ def _stowed_rows(ctx: ShipBobContext, number: str, order: Item) -> Iterator[Item
     Raises RecordError if its boxes cannot be read, or are not what ShipBob documents.
     """
     listed = objects_in_list(JsonElement(order, ""), "/inventory_quantities")
-    items = {column_text(each.value.get("inventory_id")): each.value for each in listed}
+    items = {json_value_as_column_text(each.value.get("inventory_id")): each.value for each in listed}
     boxes = JsonElement(
         read_as_member_or_reason("boxes", lambda: ctx.api.get(f"/receiving/{number}/boxes").items("")), ""
     )
@@ -201,8 +205,8 @@ def _stowed_rows(ctx: ShipBobContext, number: str, order: Item) -> Iterator[Item
             "inventory_id": item_id,
             "lot": lot,
             "lot_date": lot_date,
-            "sku": items.get(column_text(item_id), {}).get("sku"),
-            "location_id": at_path(order, "fulfillment_center.id"),
+            "sku": items.get(json_value_as_column_text(item_id), {}).get("sku"),
+            "location_id": value_at_path_or_missing(order, "fulfillment_center.id"),
             "received_at": order.get("last_updated_date"),
             "quantities": [],
         }
@@ -213,15 +217,15 @@ def _stowed_rows(ctx: ShipBobContext, number: str, order: Item) -> Iterator[Item
         item_id, quantity = item.get("inventory_id"), item.get("stowed_quantity")
         row = row_of(item_id, item.get("lot_number") or ctx.settings.no_lot, item.get("lot_date"))
         row["quantities"].append(quantity)
-        stowed[column_text(item_id)] += quantity if isinstance(quantity, int) else 0
+        stowed[json_value_as_column_text(item_id)] += quantity if isinstance(quantity, int) else 0
     for name, item in items.items():
         stated = item.get("stowed_quantity")
         if isinstance(stated, int) and stowed[name] < stated:
-            own = [row for row in rows.values() if column_text(row["inventory_id"]) == name]
+            own = [row for row in rows.values() if json_value_as_column_text(row["inventory_id"]) == name]
             for row in own or [row_of(item.get("inventory_id"), ctx.settings.no_lot, None)]:
                 row["short"] = f"the boxes have {stowed[name]} of the {stated} units that were stowed of this item"
     yield from (row for row in rows.values() if "short" in row or any(units != 0 for units in row["quantities"]))
 
 
 def _item_lot_and_location_texts(item_id: Any, lot: Any, location: Any) -> Place:
-    return column_text(item_id), column_text(lot), column_text(location)
+    return json_value_as_column_text(item_id), json_value_as_column_text(lot), json_value_as_column_text(location)

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from crossdock import ConfigModel, SecretRef
 from crossdock.resources import Code
 from crossdock.sources import Api, BaseUrl, BearerAuth, Name, RateLimit
-from crossdock.values.config_base_types import finding_about_key
+from crossdock.values.config_base_types import make_pydantic_error_at_key
 from crossdock.webhooks import WebhookSettings
 from crossdock_connectors.threepl.settings import ThreePlSettings
 
@@ -75,15 +75,15 @@ class ShipBobSettings(ThreePlSettings):
     @model_validator(mode="after")
     def _raise_if_stock_and_receipts_contradict(self) -> Self:
         if self.stock_leaves == "quantity" and self.receipts != "nothing":
-            raise finding_about_key(
+            raise make_pydantic_error_at_key(
                 ("receipts",), "must be nothing: with stock_leaves: quantity, the stream stock has them"
             )
         if self.stock_leaves == "movement" and self.receipts != "lot":
-            raise finding_about_key(
+            raise make_pydantic_error_at_key(
                 ("receipts",), "must be lot: with stock_leaves: movement, units leave the received lots"
             )
         if (self.receipts == "movement") is not (self.announced_lots is not None):
-            raise finding_about_key(("announced_lots",), "belongs to receipts: movement, which needs it")
+            raise make_pydantic_error_at_key(("announced_lots",), "belongs to receipts: movement, which needs it")
         return self
 
     def declared_api(self) -> Api:

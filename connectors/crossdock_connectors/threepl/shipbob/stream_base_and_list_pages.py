@@ -10,7 +10,7 @@ from crossdock import Context, Filter, RefusedError, Stream
 from crossdock.mapping.row_order_and_cursors import OVERLAP_S, format_iso_instant_cursor
 from crossdock.sources import NextUrl, PageNumber
 from crossdock.values.json_access import JsonElement
-from crossdock.values.json_paths import at_path, column_text
+from crossdock.values.json_paths import json_value_as_column_text, value_at_path_or_missing
 from crossdock_connectors.mapping_versions import version_of_mapping_and_settings
 from crossdock_connectors.threepl.record_values import ProductSkus
 from crossdock_connectors.threepl.settings import MAPPED
@@ -74,7 +74,7 @@ def rows_of_readable_items(
     """
     rows = list[Any]()
     for item in items:
-        with aside.setting_aside_unreadable(f"{kind} {column_text(at_path(item, key))}"):
+        with aside.setting_aside_unreadable(f"{kind} {json_value_as_column_text(value_at_path_or_missing(item, key))}"):
             rows += list(read(JsonElement(item, "")))
     return rows
 
@@ -84,7 +84,9 @@ def merchants_of_inventory_items(ctx: ShipBobContext) -> Mapping[str | None, str
     return ctx.shared(
         "shipbob.owners",
         lambda: {
-            column_text(at_path(item, "inventory_id")): str(at_path(item, "user_id"))
+            json_value_as_column_text(value_at_path_or_missing(item, "inventory_id")): str(
+                value_at_path_or_missing(item, "user_id")
+            )
             for items, _ in cursor_pages(ctx, "/inventory", "inventory_id")
             for item in items
         },
@@ -102,4 +104,4 @@ def merchant_of_inventory_item(ctx: ShipBobContext, item_id: Any) -> str:
             hint=hint,
             code="list_incomplete",
         )
-    return owners.get(column_text(item_id), "")
+    return owners.get(json_value_as_column_text(item_id), "")

@@ -26,7 +26,7 @@ from crossdock.errors import CrossdockError
 from crossdock.mapping.row_order_and_cursors import format_iso_instant_cursor
 from crossdock.sources import Checkpoint
 from crossdock.values.json_access import JsonElement
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock_connectors.json_record_members import objects_in_list, with_added_members
 from crossdock_connectors.threepl.record_values import key_of_external_id, possible_external_ids_of_key
 from crossdock_connectors.threepl.shipbob import mapping
@@ -64,7 +64,7 @@ class Bills(ShipBobStream):
         yield Checkpoint(format_iso_instant_cursor(now), needs_whole_list=True)
 
     def _with_lines(self, ctx: ShipBobContext, bill: object) -> object:
-        path = f"/invoices/{at_path(bill, 'invoice_id')}/transactions"
+        path = f"/invoices/{value_at_path_or_missing(bill, 'invoice_id')}/transactions"
         lines = read_as_member_or_reason(
             "transactions", lambda: [line for page, _ in cursor_pages(ctx, path, "transaction_id") for line in page]
         )
@@ -111,7 +111,7 @@ class Products(ShipBobStream):
 
 def _product_rows_with_owner(item: JsonElement) -> list[Any]:
     objects_in_list(item, "/variants")
-    return [with_added_members(item.value, owner=at_path(item.value, "user_id"))]
+    return [with_added_members(item.value, owner=value_at_path_or_missing(item.value, "user_id"))]
 
 
 class Locations(ShipBobStream):
@@ -196,7 +196,10 @@ class Shipments(ShipBobStream):
 
     def _with_order_key(self, item: Any) -> Any:
         return with_added_members(
-            item, order_key=key_of_external_id(at_path(item, "reference_id"), self.settings.orders.namespace)
+            item,
+            order_key=key_of_external_id(
+                value_at_path_or_missing(item, "reference_id"), self.settings.orders.namespace
+            ),
         )
 
     def to_resource(self, record: Record) -> dict[str, Any]:
@@ -221,7 +224,7 @@ def check(ctx: ShipBobContext) -> Iterator[Finding]:
     for what, path, member in (("channel", "/channel", "id"), ("owner", "/inventory", "user_id")):
         try:
             answer = ctx.api.get(path)
-            found = sorted({str(at_path(item, member)) for item in answer.items("/items")})
+            found = sorted({str(value_at_path_or_missing(item, member)) for item in answer.items("/items")})
         except CrossdockError as error:
             yield Finding(ok=False, text=f"{what}: {error}", code=error.code, category=error.category)
             return

@@ -24,7 +24,7 @@ from crossdock.targets import (
     TargetResource,
     body_of,
 )
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock_connectors.threepl.refusal_reasons import Refusal, rejection_with_reason_from_answer
 
 
@@ -163,11 +163,11 @@ class ShipBobTarget(ApiTarget):
 
 def _outcome_of_refused_cancellation(body: Any) -> Outcome | None:
     """Return the refusal of a cancellation that not all shipments took part in, which is an answer of success."""
-    status = at_path(body, "status")
+    status = value_at_path_or_missing(body, "status")
     if status not in {"Failure", "PartialSuccess"}:
         return None
-    results = at_path(body, "canceled_shipment_results")
-    reasons = [at_path(each, "reason") for each in results] if isinstance(results, list) else []
+    results = value_at_path_or_missing(body, "canceled_shipment_results")
+    reasons = [value_at_path_or_missing(each, "reason") for each in results] if isinstance(results, list) else []
     told = printable("; ".join(each for each in reasons if isinstance(each, str))[:_LONGEST])
     return Outcome("rejected", told or f"ShipBob answered {status}", _REFUSED, reason="rejected")
 

@@ -17,7 +17,7 @@ from typing import Any
 from crossdock import SecretRef
 from crossdock.errors import ConfigError
 from crossdock.sources import NextUrl, NotFoundError
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock.webhooks import (
     Hint,
     Subscription,
@@ -74,7 +74,7 @@ class ShipBobSubscriptions(SubscriptionApi[ShipBobSettings]):
 
 def _parse_subscription(item: Any, source: str) -> Subscription:
     """Parse a subscription. ``enabled`` is absent from the answer to a creation."""
-    active = at_path(item, "enabled") is not False
+    active = value_at_path_or_missing(item, "enabled") is not False
     return read_subscription(item, source, topic="topics", address="url", active=active)
 
 

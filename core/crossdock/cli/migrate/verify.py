@@ -29,10 +29,10 @@ def verify(report: Path, config: Path, *, as_json: bool) -> None:
     """
     from crossdock.console import page_rendering
     from crossdock.errors import ConfigError, RefusedError
-    from crossdock.values.safe_local_files import read_regular
+    from crossdock.values.safe_local_files import read_regular_file_within_limit
 
     try:
-        content = read_regular(report, _LARGEST)
+        content = read_regular_file_within_limit(report, _LARGEST)
     except OSError as error:
         raise ConfigError(
             f"the report cannot be read: {error.strerror}", where=str(report), code="file_unreadable"

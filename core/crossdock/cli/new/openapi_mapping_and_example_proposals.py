@@ -19,7 +19,7 @@ from crossdock.cli.new.openapi_operations_and_swagger_conversion import (
 from crossdock.cli.new.python_formatting import Call, Item, Named, quoted
 from crossdock.cli.new.target_code import python_attribute_name
 from crossdock.platform.openapi_file import Json, OpenApiDocument
-from crossdock.values.field_types import minor_unit_digits
+from crossdock.values.field_types import minor_unit_digits_or_value_error
 
 _TEXTS, _NUMBERS = {"string", "integer"}, {"string", "integer", "number"}
 _LISTS = ("lineitems", "items", "lines", "orderlines", "orderitems", "products", "rows", "entries")
@@ -301,7 +301,7 @@ def _example_for_mapped_member(document: OpenApiDocument, used: UsedMember, give
 
 def _is_currency_code(code: str) -> bool:
     try:
-        minor_unit_digits(code)
+        minor_unit_digits_or_value_error(code)
     except ValueError:
         return False
     return True

@@ -37,14 +37,14 @@ from crossdock.values.author_code_errors import (
     AuthorCodeError,
     class_name_with_place,
     convert_author_errors,
-    described_exception,
-    described_value_type,
     has_frame_of_author,
     is_interruption_or_engine_error,
     masked_error_text,
+    masked_exception_text_with_place,
     misspelt_attribute_class_and_message,
-    place_of_code,
     shortened_text,
+    text_with_line_of_code,
+    type_name_of_wrong_value,
 )
 from crossdock.values.clock import Clock
 from crossdock.values.config_file import Document, unknown_key_message
@@ -77,7 +77,7 @@ def load_connector(name: str) -> Connector[Any]:
         raise _load_error(found[name], error) from error
     if not isinstance(connector, Connector):
         raise ConfigError(
-            f"{found[name].value} is {described_value_type(connector)} instead of a Connector",
+            f"{found[name].value} is {type_name_of_wrong_value(connector)} instead of a Connector",
             hint=_ADVICE,
             code="connector_invalid",
         )
@@ -101,7 +101,7 @@ def _load_error(point: EntryPoint, error: BaseException) -> ConfigError:
     if isinstance(error, AttributeError) and not has_frame_of_author(error):
         return ConfigError(f"{message}: {point.module} has no {point.attr}", hint=_ADVICE, code="connector_invalid")
     return ConfigError(
-        f"{message}: {described_exception(error, None, '')}",
+        f"{message}: {masked_exception_text_with_place(error, None, '')}",
         hint="fix the code at this place",
         code="connector_invalid",
     )
@@ -501,8 +501,8 @@ def _type_checked_streams(connector: Connector[Any], settings: Settings) -> tupl
 
 
 def _wrong_result_error(connector: Connector[Any], method: str, made: object, expected: str) -> AuthorCodeError:
-    place = place_of_code(getattr(connector, method), method)
-    return AuthorCodeError(method, f"returned {described_value_type(made)} instead of {expected}{place}")
+    place = text_with_line_of_code(getattr(connector, method), method)
+    return AuthorCodeError(method, f"returned {type_name_of_wrong_value(made)} instead of {expected}{place}")
 
 
 def _stream_name(stream: Stream[Any]) -> str:

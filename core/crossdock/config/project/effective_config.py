@@ -61,7 +61,7 @@ class Setting(Struct, frozen=True):
 
 def effective_settings(loaded: Project) -> Iterator[Setting]:
     """Yield the settings of `effective_config` one by one, each with its file and line."""
-    document = config_file.read(loaded.path, *loaded.overrides)
+    document = config_file.read_config_with_overrides(loaded.path, *loaded.overrides)
     for place, value in _leaves(effective_config_of_project(loaded), ()):
         yield Setting(place, _value_text(value), document.content.places.get(place))
 

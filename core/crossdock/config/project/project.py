@@ -492,7 +492,7 @@ def load(first: ConfigSource, *overrides: ConfigSource) -> Project:
     """Load a config file with *overrides*. Raises ConfigError with every finding and its place."""
     paths = [each for each in (first, *overrides) if isinstance(each, Path) and os.path.isfile(each)]  # noqa: PTH113  no error
     signature = config_file.file_signature(paths)
-    document = config_file.read(first, *overrides)
+    document = config_file.read_config_with_overrides(first, *overrides)
     file = document.validated_as_model(ConfigFile, document.data)
     connections = load_connections(document, file.connections, file.platform)
     url = _parse_database_url(document, file.state, ("state",))

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from crossdock.console.visitors_and_roles import Person, Role
 from crossdock.errors import ConfigError
-from crossdock.values.safe_local_files import open_regular, read_bounded, replace_file
+from crossdock.values.safe_local_files import open_regular_file, read_rest_within_limit, replace_file_atomically
 
 LEAST_CHARACTERS, MOST_CHARACTERS = 12, 1_000
 _MAX_BYTES = 1 << 20
@@ -115,7 +115,7 @@ class AccountFile:
             ) from None
 
     def _load(self) -> tuple[_Stamp, Mapping[str, Account]]:
-        with open_regular(self.path) as file:
+        with open_regular_file(self.path) as file:
             found = os.fstat(file.fileno())
             if found.st_mode & 0o077:
                 raise ConfigError(
@@ -124,7 +124,7 @@ class AccountFile:
                     hint=f"chmod 600 {self.path}",
                     code="file_exposed",
                 )
-            content = read_bounded(file, _MAX_BYTES)
+            content = read_rest_within_limit(file, _MAX_BYTES)
         try:
             stored = _CONTENT.validate_json(content)
             accounts = {
@@ -145,7 +145,7 @@ class AccountFile:
             for each in accounts.values()
         }
         try:
-            replace_file(self.path, _CONTENT.dump_json(stored, indent=1) + b"\n")
+            replace_file_atomically(self.path, _CONTENT.dump_json(stored, indent=1) + b"\n")
         except OSError as error:
             raise ConfigError(
                 f"the accounts cannot be written: {error.strerror}", where=str(self.path), code="file_unwritable"

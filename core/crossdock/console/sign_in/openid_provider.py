@@ -39,7 +39,7 @@ from crossdock.reading.transport.proxy_and_certificate_settings import HttpConne
 from crossdock.values import config_file
 from crossdock.values.clock import Clock
 from crossdock.values.config_base_types import ConfigModel, SecretRef
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock.values.web_address_checks import check_address_without_query, check_https_or_loopback_address
 
 
@@ -81,7 +81,7 @@ class OpenIdSettings(ConfigModel):
 
 def load_openid_settings(path: Path) -> OpenIdSettings:
     """Read the file. Raises ConfigError."""
-    document = config_file.read(path)
+    document = config_file.read_config_with_overrides(path)
     return document.validated_as_model(OpenIdSettings, document.data)
 
 
@@ -298,7 +298,7 @@ def _name_of_person(found: Mapping[str, Any], claim: str) -> str:
 
 
 def _has_claim_value(found: Mapping[str, Any], rule: RoleRule) -> bool:
-    value = at_path(found, rule.claim)
+    value = value_at_path_or_missing(found, rule.claim)
     return rule.value in value if isinstance(value, list) else bool(value == rule.value)
 
 

@@ -18,8 +18,8 @@ from pydantic import Field, field_serializer
 
 from crossdock.reading.formats.fixed_width_columns import MAX_LENGTH, MAX_POSITION, FixedColumn, FixedUsage
 from crossdock.reading.formats.strict_delimited_parser import MAX_COLUMNS
-from crossdock.values.config_base_types import ConfigModel, ConfigPath, finding_about_key
-from crossdock.values.safe_local_files import read_regular
+from crossdock.values.config_base_types import ConfigModel, ConfigPath, make_pydantic_error_at_key
+from crossdock.values.safe_local_files import read_regular_file_within_limit
 
 SourceForm = Literal["fixed", "free"]
 FILLER_NAME = "FILLER"
@@ -468,9 +468,11 @@ class Copybook(ConfigModel):
     @cached_property
     def _copybook_file_bytes(self) -> bytes:
         try:
-            return read_regular(self.file, MAX_SOURCE_BYTES)
+            return read_regular_file_within_limit(self.file, MAX_SOURCE_BYTES)
         except OSError as error:
-            raise finding_about_key(("copybook", "file"), f"{self.file} cannot be read: {error.strerror}") from None
+            raise make_pydantic_error_at_key(
+                ("copybook", "file"), f"{self.file} cannot be read: {error.strerror}"
+            ) from None
 
     @field_serializer("file")
     def _serialize_file_as_digest(self, file: Path) -> str:
@@ -485,7 +487,7 @@ class Copybook(ConfigModel):
             self.raise_error(error)
 
     def raise_error(self, error: CopybookError) -> NoReturn:
-        raise finding_about_key(("copybook", "file"), f"{Path(self.file).name}:{error.line}: {error.message}")
+        raise make_pydantic_error_at_key(("copybook", "file"), f"{Path(self.file).name}:{error.line}: {error.message}")
 
 
 class OccursTable(Struct, frozen=True, eq=False):

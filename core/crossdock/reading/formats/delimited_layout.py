@@ -16,7 +16,7 @@ from crossdock.reading.formats.record_types import (
     raise_if_record_types_invalid,
 )
 from crossdock.reading.formats.text_decoding import validate_encoding_name
-from crossdock.values.config_base_types import ConfigModel, finding_about_key
+from crossdock.values.config_base_types import ConfigModel, make_pydantic_error_at_key
 
 _DELIMITER = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f-\x9f\ufeff\ud800-\udfff]{1,8}|[\x01-\x08\x0b\x0c\x0e-\x19\x1b-\x1f]")
 _TAB_NAMES = ("tab", r"\t")  # the second is what YAML reads without quotes
@@ -129,7 +129,7 @@ class DelimitedFormat(FileLayout):
         raise_if_record_types_invalid(self.record_types, self.records)
         for name, kind in self.record_types.items():
             if self.type_code_field >= len(kind.names):
-                raise finding_about_key(
+                raise make_pydantic_error_at_key(
                     ("record_types", name, "names"), f"lack field {self.type_code_field}, that of the code"
                 )
         return self

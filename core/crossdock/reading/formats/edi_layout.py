@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_v
 from crossdock.reading.formats.file_formats import FileLayout, validate_column_names
 from crossdock.reading.formats.text_decoding import validate_encoding_name
 from crossdock.values import yaml_reader
-from crossdock.values.config_base_types import ConfigModel, finding_about_key
+from crossdock.values.config_base_types import ConfigModel, make_pydantic_error_at_key
 
 SET = "set"
 """The name of the outermost loop: the transaction set or message, with the headers around it."""
@@ -92,9 +92,9 @@ class EdiColumn(ConfigModel):
     @model_validator(mode="after")
     def _raise_if_settings_conflict(self) -> Self:
         if self.to is not None and (self.to <= self.element or self.qualifier is not None):
-            raise finding_about_key(("to",), "is an element after that of at, and stands without qualifier")
+            raise make_pydantic_error_at_key(("to",), "is an element after that of at, and stands without qualifier")
         if self.decimals is not None and self.as_ != "number":
-            raise finding_about_key(("decimals",), "is for numbers: declare as: number")
+            raise make_pydantic_error_at_key(("decimals",), "is for numbers: declare as: number")
         return self
 
     @property
@@ -151,15 +151,15 @@ class EdiFormat(FileLayout):
         try:
             validate_column_names(list(self.columns))
         except ValueError as error:
-            raise finding_about_key(("columns",), str(error)) from None
+            raise make_pydantic_error_at_key(("columns",), str(error)) from None
         if SET in self.loops:
-            raise finding_about_key(("loops", SET), f"{SET} is the name of the whole set")
+            raise make_pydantic_error_at_key(("loops", SET), f"{SET} is the name of the whole set")
         known = [SET, *self.loops]
         named = [(("loops", name, "in"), each) for name, loop in self.loops.items() for each in loop.parents]
         named += [(("columns", name, "loop"), each.loop) for name, each in self.columns.items() if each.loop]
         for place, loop_name in [(("rows",), self.rows), *named]:
             if loop_name not in known:
-                raise finding_about_key(place, f"names no loop: there are {', '.join(known)}")
+                raise make_pydantic_error_at_key(place, f"names no loop: there are {', '.join(known)}")
         return self
 
     @property
@@ -217,7 +217,7 @@ def read_layouts_in_folder(folder: Traversable) -> Mapping[str, Mapping[str, Any
     for file in sorted(folder.iterdir(), key=lambda each: each.name):
         name = file.name.removesuffix(".yaml")
         if name != file.name:
-            data = yaml_reader.parse(file.read_text("utf-8"), file.name, None).data
+            data = yaml_reader.parse_yaml_mapping(file.read_text("utf-8"), file.name, None).data
             found[f"{data['kind']}/{name.partition('_')[2]}"] = data
     return found
 
@@ -226,5 +226,5 @@ def get_ready_layout_or_raise(ready: Mapping[str, Mapping[str, Any]], name: str,
     """Return the one called *name*, of a section whose ``kind`` has the type *kind*. Raises PydanticCustomError."""
     known = sorted(each for each in ready if each.partition("/")[0] in get_args(kind))
     if name not in known:
-        raise finding_about_key(("layout",), f"is not a ready layout: there are {', '.join(known)}")
+        raise make_pydantic_error_at_key(("layout",), f"is not a ready layout: there are {', '.join(known)}")
     return ready[name]

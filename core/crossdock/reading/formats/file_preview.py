@@ -17,7 +17,7 @@ from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzi
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values import exact_json
 from crossdock.values.raw_rows_and_records import JSON, LINE, REFUSED
-from crossdock.values.safe_local_files import open_regular
+from crossdock.values.safe_local_files import open_regular_file
 
 _MOST_BYTES = 1 << 20
 _LINE_END = re.compile("\r\n|\n|\x85")
@@ -61,7 +61,7 @@ def read_first_records_and_count_rows(path: Openable, layout: FileFormat, number
 def read_first_bytes(path: Path) -> bytes:
     """Return the first bytes of a file. Raises ConfigError if it is no regular file."""
     try:
-        with open_regular(path) as file:
+        with open_regular_file(path) as file:
             return file.read(HEAD)
     except OSError as error:
         hint = "name a file; save what comes from a pipe or device to one first"

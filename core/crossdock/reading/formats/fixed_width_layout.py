@@ -31,7 +31,7 @@ from crossdock.reading.formats.text_decoding import (
     is_single_byte_encoding,
     validate_encoding_name,
 )
-from crossdock.values.config_base_types import ConfigModel, finding_about_key
+from crossdock.values.config_base_types import ConfigModel, make_pydantic_error_at_key
 
 
 class _Placed(Protocol):
@@ -156,7 +156,7 @@ class FixedWidthFormat(FileLayout):
         ):
             raise ValueError("records without line ends are never short, long or blank, and no lines precede them")
         if self.count == "bytes" and not is_encoding_without_shift_codes(self.encoding):
-            raise finding_about_key(
+            raise make_pydantic_error_at_key(
                 ("count",), f"bytes cannot be counted in {self.encoding}, which switches between alphabets"
             )
         if self.record_types is not None:
@@ -166,11 +166,13 @@ class FixedWidthFormat(FileLayout):
         for name, kind in self.record_types_with_columns.items():
             if kind.last_position > self.record_length(name):
                 place = ("columns",) if self.columns else ("record_types", name, "columns")
-                raise finding_about_key(
+                raise make_pydantic_error_at_key(
                     place, f"end at position {kind.last_position}, after the length of {self.record_length(name)}"
                 )
             if self.line_end == "none" and self.copybook is None and kind.length not in {None, self.length}:
-                raise finding_about_key(("record_types", name, "length"), "records without line ends have one length")
+                raise make_pydantic_error_at_key(
+                    ("record_types", name, "length"), "records without line ends have one length"
+                )
         return self
 
     @property
@@ -222,7 +224,7 @@ class FixedWidthFormat(FileLayout):
         found = [column for column in places if column is not None and column.usage is None]
         if len(found) != 1 or len(places) > 1:
             message = f"records of all types have {self.record_type.column} at one place, as a text"
-            raise finding_about_key(("record_type", "column"), message)
+            raise make_pydantic_error_at_key(("record_type", "column"), message)
         return TypeCodePlace(found[0].at, found[0].length)
 
     @property
@@ -263,27 +265,29 @@ class FixedWidthFormat(FileLayout):
             raise ValueError("record_type and records belong to record_types")
         for name, kind in (self.record_types or {}).items():
             if self.copybook is None and (kind.items or not kind.columns):
-                raise finding_about_key(("record_types", name), "declare its columns; items are those of a copybook")
+                raise make_pydantic_error_at_key(
+                    ("record_types", name), "declare its columns; items are those of a copybook"
+                )
             if self.copybook is not None and (kind.columns or kind.length):
-                raise finding_about_key(("record_types", name), "the copybook has its columns and its length")
+                raise make_pydantic_error_at_key(("record_types", name), "the copybook has its columns and its length")
 
     def _raise_if_binary_settings_conflict(self) -> None:
         if not is_single_byte_encoding(self.encoding):
             message = "records are bytes: declare an encoding of one byte for each character, such as cp037 or cp1252"
-            raise finding_about_key(("encoding",), message)
+            raise make_pydantic_error_at_key(("encoding",), message)
         if self.count == "characters":
-            raise finding_about_key(("count",), "positions in binary records count bytes")
+            raise make_pydantic_error_at_key(("count",), "positions in binary records count bytes")
         if self.skip_lines or self.blank_lines:
             raise ValueError("skip_lines and blank_lines are for lines of text, and not for binary records")
         self._raise_if_type_code_not_encodable()
         place, tables = self.type_code_place, self._tables_of_varying_size
         if tables and place and place.at + place.length > min(table.at for table in tables):
-            raise finding_about_key(
+            raise make_pydantic_error_at_key(
                 ("record_type",), f"the code is after the table {tables[0].name}, so its place varies"
             )
         if tables and self.length:
             message = f"the length varies with the table {tables[0].name}; where it does not, declare tables: full"
-            raise finding_about_key(("length",), message)
+            raise make_pydantic_error_at_key(("length",), message)
         lengths = {self.record_length(name) for name in self.record_types_with_columns}
         if self.line_end in {"line_feed", "nel"} and self.has_packed_or_binary_columns and (len(lengths) > 1 or tables):
             raise ValueError("binary numbers may look like line ends, so these records need one length")
@@ -292,7 +296,7 @@ class FixedWidthFormat(FileLayout):
         )
         if self.row_making_occurs_table_name is not None and self.row_making_occurs_table_name not in named:
             told = f"those outside of other tables are {', '.join(named)}" if named else "the record has none"
-            raise finding_about_key(
+            raise make_pydantic_error_at_key(
                 ("copybook", "rows"), f"there is no table {self.row_making_occurs_table_name}; {told}"
             )
 
@@ -303,7 +307,7 @@ class FixedWidthFormat(FileLayout):
             except UnicodeEncodeError:
                 if not kind.otherwise:
                     message = f"its code has characters that {self.encoding} has not"
-                    raise finding_about_key(("record_types", name), message) from None
+                    raise make_pydantic_error_at_key(("record_types", name), message) from None
 
     @property
     def _tables_of_varying_size(self) -> list[OccursTable]:
@@ -329,17 +333,17 @@ class FixedWidthFormat(FileLayout):
             raise ValueError("record_types need record_type: where their codes are")
         for name, kind in types.items():
             if self.type_code_place and len(kind.code or name) > self.type_code_place.length and not kind.otherwise:
-                raise finding_about_key(
+                raise make_pydantic_error_at_key(
                     ("record_types", name), f"its code is longer than {self.type_code_place.length} characters"
                 )
             for column in (*kind.counts, *kind.sums):
                 if kind.columns[column].decimals is None:
-                    raise finding_about_key(
+                    raise make_pydantic_error_at_key(
                         ("record_types", name, "columns", column), "states a number: declare decimals"
                     )
             for column, of in kind.sums.items():
                 summed, _, what = of.partition(".")
                 if types[summed].columns[what].decimals is None:
-                    raise finding_about_key(
+                    raise make_pydantic_error_at_key(
                         ("record_types", name, "sums", column), f"{of} is not a number: declare decimals"
                     )

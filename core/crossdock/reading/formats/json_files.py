@@ -22,11 +22,11 @@ from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, is_last_ro
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
-from crossdock.values.config_base_types import finding_about_key
+from crossdock.values.config_base_types import make_pydantic_error_at_key
 from crossdock.values.json_paths import (
     MISSING,
     is_pointer,
-    loads_marking_half_characters,
+    loads_replacing_lone_surrogate_texts,
     member_or_missing,
     unescaped_pointer_part,
 )
@@ -131,7 +131,7 @@ def _read_canonical_objects(stream: Readable, name: str) -> Iterator[tuple[int, 
 def _canonical_object_or_raise(line: bytes, where: str) -> str:
     """Return the canonical text of the object in *line*. Raises RefusedError with the reason if there is none."""
     try:
-        found = loads_marking_half_characters(line)
+        found = loads_replacing_lone_surrogate_texts(line)
     except JSONDecodeError as error:
         raise RefusedError(
             f"is not JSON: {error.msg}", where=f"{where}:{error.colno}", hint=_LINE_HINT, code="file_damaged"
@@ -216,7 +216,7 @@ class JsonFormat(FileLayout):
     def _raise_if_count_inside_records(self) -> Self:
         records = split_member_path(self.records)
         if self.count is not None and split_member_path(self.count)[: len(records)] == records:
-            raise finding_about_key(("count",), "must be outside of the records")
+            raise make_pydantic_error_at_key(("count",), "must be outside of the records")
         return self
 
 
@@ -400,7 +400,7 @@ class _JsonDocumentReader:
             if end is None and self._is_ended:
                 self._raise_truncated_file_error()
         try:
-            value = loads_marking_half_characters(self._text[self._at : end].encode())
+            value = loads_replacing_lone_surrogate_texts(self._text[self._at : end].encode())
         except JSONDecodeError as error:
             self._raise_error(f"is not JSON: {error.msg}", _DOCUMENT_HINT, self._at + error.pos)
         except ValueError as error:

@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from crossdock.errors import RefusedError
-from crossdock.values.config_base_types import ConfigModel, finding_about_key
+from crossdock.values.config_base_types import ConfigModel, make_pydantic_error_at_key
 from crossdock.values.raw_rows_and_records import (
     ELEMENT,
     LINE,
@@ -111,9 +111,9 @@ def has_trailer_type(types: Mapping[str, RecordType]) -> bool:
 def raise_if_record_types_invalid(types: Mapping[str, RecordType], records: str | None) -> None:
     """Raise PydanticCustomError for the first type that does not fit, with its place in the format."""
     if records is None or records not in types:
-        raise finding_about_key(("records",), f"name the type whose records are read: {', '.join(types)}")
+        raise make_pydantic_error_at_key(("records",), f"name the type whose records are read: {', '.join(types)}")
     for name, message, place in _find_record_type_faults(types):
-        raise finding_about_key(("record_types", name, *place), message)
+        raise make_pydantic_error_at_key(("record_types", name, *place), message)
 
 
 def _find_record_type_faults(types: Mapping[str, RecordType]) -> Iterator[tuple[str, str, tuple[str, ...]]]:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.file_formats import FileLayout, validate_column_names
 from crossdock.reading.formats.text_decoding import validate_encoding_name
-from crossdock.values.config_base_types import finding_about_key
+from crossdock.values.config_base_types import make_pydantic_error_at_key
 
 _NAME = r"[^\W\d][\w.\-]*"
 STEP_PATTERN = rf"(?:{_NAME}:)?{_NAME}"
@@ -133,14 +133,16 @@ class XmlFormat(FileLayout):
     def _raise_if_paths_conflict(self) -> Self:
         record = self.record_path
         if self.count is not None and self.absolute_path(self.count).is_inside(record):
-            raise finding_about_key(("count",), "must be outside of the records")
+            raise make_pydantic_error_at_key(("count",), "must be outside of the records")
         paths = {name: self.absolute_path(text) for name, text in self.columns.items()}
         for name, path in paths.items():
             is_around = self.columns[name].startswith("/")
             if is_around and path.is_inside(record):
-                raise finding_about_key(("columns", name), "is inside of the record: begin it there, without a slash")
+                raise make_pydantic_error_at_key(
+                    ("columns", name), "is inside of the record: begin it there, without a slash"
+                )
             if is_around and path.attribute is None and record[: len(path.elements)] == path.elements:
-                raise finding_about_key(
+                raise make_pydantic_error_at_key(
                     ("columns", name), "is an element around the records: it has no text of its own"
                 )
         counted = {} if self.count is None else {"count": self.absolute_path(self.count)}

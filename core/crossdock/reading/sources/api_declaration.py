@@ -16,8 +16,8 @@ from crossdock.reading.transport.proxy_and_certificate_settings import DIRECT, H
 from crossdock.values.author_code_errors import (
     AuthorCodeError,
     convert_author_errors,
-    described_value_type,
-    place_of_code,
+    text_with_line_of_code,
+    type_name_of_wrong_value,
 )
 from crossdock.values.web_address_checks import checked_base_url_without_slash
 
@@ -123,7 +123,7 @@ class Api:
             object.__setattr__(self, "rate", RateLimit())
         for name, (is_right, expected) in _ARGUMENTS.items():
             if not is_right(given := getattr(self, name)):
-                raise TypeError(f"{name} of Api is {described_value_type(given)} instead of {expected}")
+                raise TypeError(f"{name} of Api is {type_name_of_wrong_value(given)} instead of {expected}")
         try:
             checked_base_url_without_slash(self.base_url)
         except ValueError as error:
@@ -145,8 +145,8 @@ class Api:
         raise self._wrong_result_error("failed", said, "None or a status from 400 to 599")
 
     def _wrong_result_error(self, function: str, said: object, expected: str) -> AuthorCodeError:
-        given = str(said) if type(said) in {int, bool} else described_value_type(said)
-        what = f"returned {given} instead of {expected}{place_of_code(getattr(self, function), function)}"
+        given = str(said) if type(said) in {int, bool} else type_name_of_wrong_value(said)
+        what = f"returned {given} instead of {expected}{text_with_line_of_code(getattr(self, function), function)}"
         return AuthorCodeError(function, what, where=self.base_url)
 
 
@@ -171,7 +171,7 @@ def declared_api(
     with convert_author_errors("api", connection, code=declare, settings=settings):
         made: object = declare(settings)
     if not isinstance(made, Api):
-        what = f"returned {described_value_type(made)} instead of an Api{place_of_code(declare, 'api')}"
+        what = f"returned {type_name_of_wrong_value(made)} instead of an Api{text_with_line_of_code(declare, 'api')}"
         raise AuthorCodeError("api", what, where=connection)
     if isinstance(made.auth, AuthorizationCodeAuth):
         made.auth.keep(tokens, connection)

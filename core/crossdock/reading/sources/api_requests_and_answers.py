@@ -10,10 +10,10 @@ from urllib.parse import urlencode
 from crossdock.errors import RefusedError
 from crossdock.values.json_paths import (
     MISSING,
-    find_at_pointer,
-    find_at_pointer_with_asterisk,
+    copy_with_value_at_path,
+    list_at_pointer_with_asterisk,
     type_description,
-    with_value_at_path,
+    value_at_pointer_or_missing,
 )
 
 Params = Mapping[str, str | int | Sequence[str | int] | None]
@@ -66,9 +66,9 @@ class ApiRequest:
         body, variables = self.json, dict(self.variables)
         for name, value in self.page_params.items() if self.place != "query" else ():
             if self.place == "variables":
-                variables = with_value_at_path(variables, name, value)
+                variables = copy_with_value_at_path(variables, name, value)
             else:
-                body = with_value_at_path(body, name, value)
+                body = copy_with_value_at_path(body, name, value)
         return body if self.graphql is None else {"query": self.graphql, "variables": variables}
 
     @property
@@ -138,7 +138,7 @@ class ApiAnswer:
         Args:
             default: Returned if an object does not have the list, for an API that leaves out empty ones.
         """
-        found, pointer = find_at_pointer_with_asterisk(self.body, pointer), pointer.partition("/*")[0]
+        found, pointer = list_at_pointer_with_asterisk(self.body, pointer), pointer.partition("/*")[0]
         if found is MISSING and default is not MISSING and isinstance(self.body, dict):
             return [*default]
         if not isinstance(found, list):
@@ -154,4 +154,4 @@ class ApiAnswer:
         return found
 
     def _value_or_missing(self, pointer: str) -> Any:
-        return find_at_pointer(self.body, pointer)
+        return value_at_pointer_or_missing(self.body, pointer)

@@ -37,7 +37,7 @@ from crossdock.values.raw_rows_and_records import (
     internal_column_name,
     is_internal_column,
 )
-from crossdock.values.safe_local_files import create_private
+from crossdock.values.safe_local_files import create_private_file
 
 FILE, NUMBER = internal_column_name("file"), internal_column_name("file_number")
 _ROW, _OF_FILE = (
@@ -100,7 +100,7 @@ class StoredRows:
         if not is_new:
             self._old.append(number)
         path = self._work / f"{secrets.token_hex(16)}.arrow"
-        with os_errors_as_state_errors(self._work), create_private(path) as part:
+        with os_errors_as_state_errors(self._work), create_private_file(path) as part:
             kept.write_ipc(part)
         self._parts.append(path)
 

@@ -44,9 +44,9 @@ from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import NamedFile, UnreadArchiveMembers, WrapperSettings
 from crossdock.state import FileFacts
-from crossdock.values.field_types import EXACT
+from crossdock.values.field_types import EXACT_DECIMAL_CONTEXT
 from crossdock.values.raw_rows_and_records import Again, Empty, Proof, RawBatch, read_arrow_file
-from crossdock.values.safe_local_files import create_private, create_private_folder
+from crossdock.values.safe_local_files import create_private_file, create_private_folder
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 __all__ = ["FileSource", "StreamId"]
@@ -397,7 +397,7 @@ class FileSource:
                 if len(self._stream_ids) > 1:
                     path = self._run.work / f"{secrets.token_hex(16)}.arrow"  # the folder is shared
                     parts.append((name, path))
-                    with os_errors_as_state_errors(path.parent), create_private(path) as part:
+                    with os_errors_as_state_errors(path.parent), create_private_file(path) as part:
                         frame.write_ipc(part)
                 rows += frame.height
                 if sums:
@@ -468,7 +468,7 @@ class StatedSums:
                 hint = "correct manifest.sums in the config; it names columns of the file"
                 raise RefusedError(f"missing column {column!r}", where=self._file, hint=hint, code="column_missing")
             total = rows.select(convert_column_to_exact_decimals(rows, column, file=self._file).sum()).item()
-            self._found[column] = EXACT.add(self._found[column], total or 0)
+            self._found[column] = EXACT_DECIMAL_CONTEXT.add(self._found[column], total or 0)
 
     def check(self) -> None:
         for column, stated in self._stated.items():

@@ -23,7 +23,7 @@ from crossdock.reading.transport.file_store import (
 )
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.author_code_errors import convert_author_errors
-from crossdock.values.safe_local_files import create_private
+from crossdock.values.safe_local_files import create_private_file
 
 _NOT_HASHED = "not-hashed-"  # begins a name that is not a hash
 _BEYOND = 16 << 20  # bytes after which a file that has grown is read no further; stores say more about smaller ones
@@ -67,7 +67,7 @@ class Spool:
     def _fetch_to_spool(self, store: FileStore, file: RemoteFile) -> str:
         partial = self._run.work / f"{secrets.token_hex(16)}.part"
         try:
-            with os_errors_as_state_errors(self._run.spool), create_private(partial) as sink:
+            with os_errors_as_state_errors(self._run.spool), create_private_file(partial) as sink:
                 name = self._fetch_and_hash(store, file, sink)
                 sink.flush()
                 if self.is_lasting:  # it must survive a power cut

@@ -17,7 +17,7 @@ from crossdock.errors import RefusedError
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, Params, parameter_pairs
 from crossdock.reading.sources.compact_id_set import IdSet
 from crossdock.values import exact_json, json_paths
-from crossdock.values.json_paths import at_path, column_text, names_in_path
+from crossdock.values.json_paths import json_value_as_column_text, names_in_path, value_at_path_or_missing
 
 _IGNORED = (
     "an API that does not know a parameter ignores it, and repeats its first page: check the paginator's parameters,"
@@ -311,7 +311,7 @@ class ListEvidence:
         return len(self._seen) <= total <= len(self._seen) + self._alike
 
     def _record_identity(self, record: Any) -> str:
-        parts = [column_text(at_path(record, path)) for path in self._key]
+        parts = [json_value_as_column_text(value_at_path_or_missing(record, path)) for path in self._key]
         if not parts or None in parts:
             return exact_json.dumps(record).decode()
         return "|".join(f"{len(part or '')}:{part}" for part in parts)
@@ -383,7 +383,7 @@ def _behaves_like_position(name: str, found: _Parameter) -> bool:
 
 def names_a_page_number(name: str) -> bool:
     """Return whether a parameter with this name is the number of a page."""
-    return _PAGE.fullmatch(json_paths.plain_name(name)) is not None
+    return _PAGE.fullmatch(json_paths.member_name_without_separators(name)) is not None
 
 
 def _names_a_position(name: str) -> bool:

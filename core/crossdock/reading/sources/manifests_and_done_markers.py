@@ -24,7 +24,7 @@ from crossdock.reading.transport.file_store import FileStore, RemoteFile, matche
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.config_base_types import ConfigModel
 from crossdock.values.raw_rows_and_records import LINE, column_expression_by_exact_name
-from crossdock.values.safe_local_files import create_private
+from crossdock.values.safe_local_files import create_private_file
 
 _BLOCK = 1 << 20
 _FORMS = {"rows": "[0-9]{1,18}", "bytes": "[0-9]{1,18}", "sha256": "[0-9a-fA-F]{64}", "md5": "[0-9a-fA-F]{32}"}
@@ -166,7 +166,7 @@ def _entries_of_manifest(
 
     copy = run.work / f"{secrets.token_hex(16)}.manifest"
     try:
-        with os_errors_as_state_errors(copy.parent), create_private(copy) as sink:
+        with os_errors_as_state_errors(copy.parent), create_private_file(copy) as sink:
             fetch_whole_file(store, listed, sink, copy.parent)
         entries = dict[str, ManifestEntry]()
         for frame in read_rows(copy, manifest.format, name=listed.path):

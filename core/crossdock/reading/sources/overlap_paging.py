@@ -13,7 +13,7 @@ from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiReq
 from crossdock.reading.sources.compact_id_set import IdSet
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.reading.sources.pagination import SizedPages
-from crossdock.values.json_paths import MISSING, at_path
+from crossdock.values.json_paths import MISSING, value_at_path_or_missing
 
 _RESTARTS = 5
 _HIDDEN = (
@@ -139,7 +139,10 @@ class OverlappingPages(SizedPages):
         """
         paths = (self.change,) if isinstance(self.change, str) else self.change
         found = answer.items(self.records)
-        values = [(tuple(at_path(record, path) for path in paths), at_path(record, self.id)) for record in found]
+        values = [
+            (tuple(value_at_path_or_missing(record, path) for path in paths), value_at_path_or_missing(record, self.id))
+            for record in found
+        ]
         unknown = (None,) if is_first else (None, MISSING)
         places = [
             (tuple(None if each in unknown else each for each in change), str(id_))

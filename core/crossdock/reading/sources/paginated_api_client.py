@@ -41,14 +41,14 @@ from crossdock.reading.sources.request_allowance_of_run import SourceAllowance
 from crossdock.reading.sources.retried_requests import RequestRefusedError, RetriedRequests, Smaller
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.signs_of_unread_records import SignsOfUnreadRecords
-from crossdock.values.author_code_errors import described_value_type
+from crossdock.values.author_code_errors import type_name_of_wrong_value
 from crossdock.values.cache_and_date_headers import cache_age_s, cache_hit_header, server_clock_lag_s
 from crossdock.values.clock import InterruptibleClock
 from crossdock.values.json_paths import (
     MISSING,
-    find_at_pointer,
-    find_at_pointer_with_asterisk,
-    with_value_at_path,
+    copy_with_value_at_path,
+    list_at_pointer_with_asterisk,
+    value_at_pointer_or_missing,
 )
 from crossdock.values.web_address_checks import address_within_origin, other_origin_text_and_hint
 
@@ -185,7 +185,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         given: object = paginator
         if given is not None and not isinstance(given, Paginator):
             raise TypeError(
-                f"paginator is {described_value_type(given)} instead of one such as PageNumber('/items', 'page')"
+                f"paginator is {type_name_of_wrong_value(given)} instead of one such as PageNumber('/items', 'page')"
             )
         paginator, method = paginator or LinkHeader(), "GET" if json is None and graphql is None else "POST"
         if method == "POST" and paginator.has_params and paginator.place is None:
@@ -746,7 +746,7 @@ def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) ->
     """
     is_stated = records is not None
     found = (
-        find_at_pointer_with_asterisk(answer.body, records or "")
+        list_at_pointer_with_asterisk(answer.body, records or "")
         if is_stated
         else paginator.listed(answer) or _only_list_of_objects(answer.body)
     )
@@ -766,10 +766,10 @@ def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) ->
 def _add_missing_empty_list(page: ApiAnswer, read: _ListReading) -> ApiAnswer:
     """Add an empty list to *page* if it states a total of 0 and has none, as HAL documents without records."""
     place, total = read.records and read.records.partition("/*")[0], read.paginator.total
-    is_missing = place and isinstance(page.body, dict) and find_at_pointer(page.body, place) is MISSING
+    is_missing = place and isinstance(page.body, dict) and value_at_pointer_or_missing(page.body, place) is MISSING
     if not place or not is_missing or total is None or page.at(total) != 0:
         return page
-    return replace(page, body=with_value_at_path(page.body, place, []))
+    return replace(page, body=copy_with_value_at_path(page.body, place, []))
 
 
 def _check_repeated_page_is_last(page: ApiAnswer, read: _ListReading, evidence: ListEvidence, *, is_over: bool) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, PagePlace
 from crossdock.reading.sources.list_completeness_evidence import decoded_cursor
-from crossdock.values.json_paths import find_at_pointer
+from crossdock.values.json_paths import value_at_pointer_or_missing
 
 _parts = re.compile(r"[\w-]+").findall
 """What a cursor may be composed of, such as the id in ``{"id": 17}``."""
@@ -247,7 +247,11 @@ class AfterId(SizedPages):
             raise RefusedError(
                 f"the last record of the page has no member {self.id}", where=answer.address, code="answer_misplaced"
             )
-        ids = [each for record in found if isinstance(each := find_at_pointer(record, f"/{self.id}"), str | int)]
+        ids = [
+            each
+            for record in found
+            if isinstance(each := value_at_pointer_or_missing(record, f"/{self.id}"), str | int)
+        ]
         if self.sorted and len({*ids}) < len(ids):
             message = f"has several records with the same {self.id}, so that asking for what follows the last one"
             raise RefusedError(

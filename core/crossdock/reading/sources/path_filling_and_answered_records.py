@@ -11,7 +11,7 @@ from urllib.parse import quote
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.signs_of_unread_records import sign_of_incomplete_record
-from crossdock.values.json_paths import at_path, column_text
+from crossdock.values.json_paths import json_value_as_column_text, value_at_path_or_missing
 
 IN_BRACES = re.compile(r"\{([^{}]+)\}")
 _NO_SEGMENTS = frozenset({"", ".", ".."})  # RFC 3986, 5.2.4
@@ -36,8 +36,8 @@ def fill_path_from_item(path: str, item: Any) -> str | None:
 
 
 def _member_text(item: Any, name: str) -> str:
-    value = at_path(item, name)
-    return column_text(value) or "" if type(value) in {str, int, Decimal} else ""
+    value = value_at_path_or_missing(item, name)
+    return json_value_as_column_text(value) or "" if type(value) in {str, int, Decimal} else ""
 
 
 def record_at_place(

@@ -29,8 +29,8 @@ from crossdock.values.author_code_errors import (
     AUTH,
     AuthorCodeError,
     convert_author_errors,
-    described_exception,
     is_interruption_or_engine_error,
+    masked_exception_text_with_place,
 )
 from crossdock.values.clock import Clock
 from crossdock.values.config_base_types import secrets_in
@@ -143,7 +143,7 @@ class ApiRequestSender:
         except BaseException as error:
             if self._has_left or is_interruption_or_engine_error(error):
                 raise
-            what = f"raised {described_exception(error, self._api.auth, 'auth_flow', settings=self._api.connection)}"
+            what = f"raised {masked_exception_text_with_place(error, self._api.auth, 'auth_flow', settings=self._api.connection)}"
             raise AuthorCodeError(AUTH, what, where=self._api.base_url) from error
 
     def download(self, address: str, path: Path, *, authorized: bool) -> Answer:

@@ -26,7 +26,7 @@ from crossdock.reading.transport.http_answer_and_error_types import (
     UnreadableError,
 )
 from crossdock.values.clock import Clock
-from crossdock.values.json_paths import at_path, loads_marking_half_characters
+from crossdock.values.json_paths import loads_replacing_lone_surrogate_texts, value_at_path_or_missing
 
 ATTEMPTS = 5
 LESSENED_AT_MOST = 30  # times that a request is halved, or an author's paginator says that it is
@@ -190,7 +190,7 @@ class RetriedRequests(Struct, frozen=True):
             hint = _NOT_FOUND if status in {404, 410} else None
             error = other(f"responded with {said}{suffix}", where=shown, hint=hint)
             if isinstance(error, NotFoundError):
-                code = at_path(body, "code")
+                code = value_at_path_or_missing(body, "code")
                 error.code_in_answer = code if isinstance(code, str) else None
             raise error
         if status == 206:
@@ -226,7 +226,7 @@ def json_or_unreadable_reason(answer: Answer) -> tuple[Any, str]:
     """
     try:
         body = answer.body.removeprefix(codecs.BOM_UTF8)
-        return (loads_marking_half_characters(body) if answer.body else None), ""
+        return (loads_replacing_lone_surrogate_texts(body) if answer.body else None), ""
     except ValueError as error:
         return None, _NOT_JSON + _reason_not_json(answer, error)
 

@@ -162,7 +162,7 @@ class SignsOfUnreadRecords:
                 is_word = is_word or (not value and _NO_WORD.fullmatch(place) is None)
             elif kind == "previous":
                 self._previous = self._previous or (place if value and self._pages == 1 else None)
-            elif (number := json_paths.whole_number(value)) is not None:
+            elif (number := json_paths.whole_number_or_none(value)) is not None:
                 numbers[place] = kind, number
         self._is_trusted = self._is_trusted and not (self._said_last and bool(records))
         self._said_last = is_word and self._next is None
@@ -296,7 +296,7 @@ class SignsOfUnreadRecords:
                 or self._sign_kind_and_value_among_others(value, place, name)
             ) is not None:
                 yield path, *found
-            plain = json_paths.plain_name(name)
+            plain = json_paths.member_name_without_separators(name)
             is_described = _REPORT.fullmatch(plain) is not None or json_paths.is_envelope_name(name)
             if is_described or (self._records or "").startswith(f"{path}/"):
                 yield from self._signs_in_members(member, path, depth + 1)
@@ -308,7 +308,7 @@ class SignsOfUnreadRecords:
     def _sign_kind_and_value_among_others(
         self, around: Mapping[str, Any], place: str, name: str
     ) -> tuple[str, Any] | None:
-        plain, value = json_paths.plain_name(name), around[name]
+        plain, value = json_paths.member_name_without_separators(name), around[name]
         is_beside = (self._records or "/").rpartition("/")[0] == place
         if (
             plain == "cursor"
@@ -320,7 +320,7 @@ class SignsOfUnreadRecords:
         if plain == "length" and is_beside and len(around) == 2:  # of Odoo; others give the size of a page so
             return "total", value
         if _TEXT_OF_FAULT.fullmatch(plain) or _MESSAGE.fullmatch(plain):
-            is_well = any(map(_says_success, map(json_paths.plain_name, around), around.values()))
+            is_well = any(map(_says_success, map(json_paths.member_name_without_separators, around), around.values()))
             return ("none", None) if is_well else _verdict_sign(name, value)
         if _WARNING.fullmatch(plain) and _OUTAGE.search(_SEPARATORS.sub("_", str(value).lower())):
             return _verdict_sign(name, value)
@@ -357,18 +357,22 @@ def sign_of_incomplete_record(
         other is not None and isinstance(other.body, dict) and {*found} == {*other.body}
     ):
         return None
-    told = [json_paths.plain_name(name) for name, value in found.items() if value not in (None, "", [], {})]
+    told = [
+        json_paths.member_name_without_separators(name)
+        for name, value in found.items()
+        if value not in (None, "", [], {})
+    ]
     is_report = all(_matches_any(name, *_REPORTED) for name in told)
     is_word = len(told) == 1 and (_MESSAGE.fullmatch(told[0]) or _STATUS.fullmatch(told[0]))
     return sign_of_error_beside_empty_list(answer, place, ignored) if is_report and not is_word else None
 
 
 def _verdict_sign(name: str, value: Any) -> tuple[str, tuple[str, Any]]:
-    return "verdict", (json_paths.plain_name(name), value)
+    return "verdict", (json_paths.member_name_without_separators(name), value)
 
 
 def _sign_kind_and_value(name: str, value: Any) -> tuple[str, Any] | None:
-    plain = json_paths.plain_name(name)
+    plain = json_paths.member_name_without_separators(name)
     if (found := _page_sign_kind_and_value(name, value)) is not None:
         return found
     if plain in _FIRST and value is False:
@@ -380,7 +384,7 @@ def _sign_kind_and_value(name: str, value: Any) -> tuple[str, Any] | None:
 
 def _page_sign_kind_and_value(name: str, value: Any) -> tuple[str, Any] | None:
     """Return what a member or header says about pages and numbers of records, or None."""
-    kind = json_paths.member_kind(name)
+    kind = json_paths.pagination_member_kind(name)
     if kind == "pages" and isinstance(value, bool):
         return "next", not value  # it says whether this is the last page
     if kind in {"total", "pages"}:
@@ -389,7 +393,9 @@ def _page_sign_kind_and_value(name: str, value: Any) -> tuple[str, Any] | None:
         return "previous", json_paths.member_states_that_more_follow(kind, value)
     if kind is not None:
         return "next", json_paths.member_states_next_page(name, value)
-    is_left = _LEFT.fullmatch(json_paths.plain_name(name)) and json_paths.member_states_that_more_follow("more", value)
+    is_left = _LEFT.fullmatch(
+        json_paths.member_name_without_separators(name)
+    ) and json_paths.member_states_that_more_follow("more", value)
     return ("next", True) if is_left else None
 
 
@@ -420,7 +426,7 @@ def member_reporting_failure(record: Any) -> str | None:
     Only its errors and its success count: a status or a code may be the record's own.
     """
     for name, value in record.items() if isinstance(record, Mapping) else ():
-        plain = json_paths.plain_name(name)
+        plain = json_paths.member_name_without_separators(name)
         if _REFUSAL.fullmatch(plain) and _may_report_error(plain, value, has_records=False):
             return str(name)
     return None
@@ -428,7 +434,9 @@ def member_reporting_failure(record: Any) -> str | None:
 
 def _page_size_name_and_number(params: Iterable[tuple[str, str | int | None]]) -> tuple[str, int] | None:
     for name, value in params:
-        if _SIZE.fullmatch(json_paths.plain_name(name)) and (number := json_paths.whole_number(value)):
+        if _SIZE.fullmatch(json_paths.member_name_without_separators(name)) and (
+            number := json_paths.whole_number_or_none(value)
+        ):
             return name, number
     return None
 
@@ -448,7 +456,7 @@ def _reports_error(name: str, value: Any) -> bool:
     if _PARTIAL.fullmatch(name):
         return value is True
     if name == "shards" and isinstance(value, Mapping):  # of Elasticsearch
-        failed, total, successful = map(json_paths.whole_number, map(value.get, _SHARDS))
+        failed, total, successful = map(json_paths.whole_number_or_none, map(value.get, _SHARDS))
         return bool(failed) or (total is not None and successful is not None and successful < total)
     return name == "status" and isinstance(value, str) and value.lower() in _FAILED
 
@@ -461,14 +469,16 @@ def _may_report_error(name: str, value: Any, *, has_records: bool) -> bool:
         return str(value).lower() in _FALSE or _is_failure_word_or_negative(value)
     if isinstance(value, bool | dict | list) or value is None:
         return has_records and value is False and _WHOLE.fullmatch(name) is not None
-    number = json_paths.whole_number(value)
+    number = json_paths.whole_number_or_none(value)
     if number is None or number < 0:
         is_code = (
             has_records
             and _CODE.fullmatch(name) is not None
             and not (says_there_is_no_error(value) or _says_no_records(value))
         )
-        is_unfinished = has_records and _UNFINISHED.fullmatch(json_paths.plain_name(str(value))) is not None
+        is_unfinished = (
+            has_records and _UNFINISHED.fullmatch(json_paths.member_name_without_separators(str(value))) is not None
+        )
         return is_code or is_unfinished or _is_failure_word_or_negative(value)
     is_unusual = has_records and number != 1 and not says_there_is_no_error(value) and _CODE.fullmatch(name) is not None
     return number != _NOT_FOUND and (400 <= number < 600 or is_unusual)
@@ -492,14 +502,18 @@ def says_there_is_no_error(value: Any) -> bool:
         )
     if isinstance(value, dict):
         return all(map(says_there_is_no_error, value.values()))
-    return value is None or value is False or _FINE.fullmatch(json_paths.plain_name(str(value))) is not None
+    return (
+        value is None
+        or value is False
+        or _FINE.fullmatch(json_paths.member_name_without_separators(str(value))) is not None
+    )
 
 
 def _identifies_something_by_zero(item: Mapping[str, Any]) -> bool:
     """Return whether a member that is no code has a number, such as the one of a shard that failed."""
-    plain = ((json_paths.plain_name(name), value) for name, value in item.items())
+    plain = ((json_paths.member_name_without_separators(name), value) for name, value in item.items())
     codes = _CODE, _FAULT, _STATUS
-    return any(json_paths.whole_number(value) == 0 and not _matches_any(name, *codes) for name, value in plain)
+    return any(json_paths.whole_number_or_none(value) == 0 and not _matches_any(name, *codes) for name, value in plain)
 
 
 def _matches_any(name: str, *forms: re.Pattern[str]) -> bool:
@@ -527,6 +541,6 @@ def _page_number_in_address(address: str | None) -> int | None:
     """Return the number of the page at *address*; None if it names none."""
     params = parse_qsl(urlsplit(address or "").query)
     return next(
-        (json_paths.whole_number(value) for name, value in params if names_a_page_number(name)),
+        (json_paths.whole_number_or_none(value) for name, value in params if names_a_page_number(name)),
         None,
     )

@@ -11,7 +11,7 @@ from pydantic import GetPydanticSchema, model_validator
 
 from crossdock.errors import ConnectorError
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.values.config_base_types import ConfigModel, Name, finding_about_key
+from crossdock.values.config_base_types import ConfigModel, Name, make_pydantic_error_at_key
 from crossdock.values.web_address_checks import places_of_forbidden_addresses
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Settings(ConfigModel):
     @classmethod
     def _check_addresses(cls, data: Any) -> Any:
         for place, fault in places_of_forbidden_addresses(data):
-            raise finding_about_key(place, fault)
+            raise make_pydantic_error_at_key(place, fault)
         return data
 
     @property

@@ -11,7 +11,7 @@ from pathlib import Path
 from crossdock.errors import ConfigError
 from crossdock.reading.transport.proxy_and_certificate_settings import DIRECT, HttpConnection
 from crossdock.values.config_base_types import Secret
-from crossdock.values.safe_local_files import open_regular
+from crossdock.values.safe_local_files import open_regular_file
 
 _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _Version = tuple[int, int, int, int]
@@ -60,7 +60,7 @@ def _file_version(path: Path | None) -> _Version | None:
 
 def _trust_ca_file(context: ssl.SSLContext, ca_file: Path) -> None:
     try:
-        open_regular(ca_file).close()  # opening a pipe would block
+        open_regular_file(ca_file).close()  # opening a pipe would block
         context.load_verify_locations(cafile=ca_file)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(
@@ -85,7 +85,7 @@ def load_certificate_and_key(
     secret = passphrase.reveal() if passphrase is not None else ""
     _check_key_is_private(key or certificate)
     try:
-        open_regular(certificate).close()
+        open_regular_file(certificate).close()
         context.load_cert_chain(certificate, key, lambda: secret)  # without a function, OpenSSL asks at the terminal
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
@@ -106,7 +106,7 @@ def load_certificate_and_key(
 
 def _check_key_is_private(key: Path) -> None:
     try:
-        with open_regular(key) as file:
+        with open_regular_file(key) as file:
             if os.fstat(file.fileno()).st_mode & 0o077:
                 raise ConfigError(
                     "others may read this private key", where=str(key), hint=f"chmod 600 {key}", code="file_exposed"

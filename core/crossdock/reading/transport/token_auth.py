@@ -20,7 +20,7 @@ from crossdock.reading.transport.http_auth import Expired, Flow, TimedAuth, secr
 from crossdock.reading.transport.oauth_messages import ClientAuth
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import Secret
-from crossdock.values.json_paths import at_path, column_text, find_at_pointer
+from crossdock.values.json_paths import json_value_as_column_text, value_at_path_or_missing, value_at_pointer_or_missing
 from crossdock.values.web_address_checks import check_address_without_query
 
 RENEWED_AT = 0.8  # fraction of a token's life
@@ -309,8 +309,12 @@ def _parsed_json_or_none(body: bytes) -> Any:
 
 
 def _text_at_place(document: Any, place: str) -> str | None:
-    found = find_at_pointer(document, place) if place[:1] in {"", "/"} else at_path(document, place)
-    return column_text(found) if isinstance(found, str | int) and not isinstance(found, bool) else None
+    found = (
+        value_at_pointer_or_missing(document, place)
+        if place[:1] in {"", "/"}
+        else value_at_path_or_missing(document, place)
+    )
+    return json_value_as_column_text(found) if isinstance(found, str | int) and not isinstance(found, bool) else None
 
 
 def _with_secrets_revealed(value: Any) -> Any:

@@ -15,13 +15,13 @@ from crossdock.errors import StateError, UnauthorizedError, UnavailableError
 from crossdock.state.sidecar_files import folder_owner_and_fence
 from crossdock.values import exact_json
 from crossdock.values.safe_local_files import (
-    check_replaceable,
     create_private_folder,
-    open_or_create_private,
-    open_regular,
-    read_bounded,
-    read_regular,
-    replace_file,
+    open_or_create_private_file,
+    open_regular_file,
+    raise_if_file_not_replaceable,
+    read_regular_file_within_limit,
+    read_rest_within_limit,
+    replace_file_atomically,
 )
 
 LOCKED_AT_MOST_S = 120.0  # a renewal is one request, whose time is limited to less
@@ -70,10 +70,10 @@ class TokenFile:
     def read(self) -> StoredTokens | None:
         """Return the stored tokens, or None if there is no file."""
         try:
-            with open_regular(self.path) as file:
+            with open_regular_file(self.path) as file:
                 if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
                     raise self._unusable_file_error("others may read the file of tokens", f"chmod 600 {self.path}")
-                document = exact_json.loads(read_bounded(file, _MAX_BYTES))
+                document = exact_json.loads(read_rest_within_limit(file, _MAX_BYTES))
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -89,7 +89,7 @@ class TokenFile:
     def write(self, tokens: StoredTokens) -> None:
         """Replace the stored tokens. They are on disk when this returns."""
         try:
-            replace_file(self.path, exact_json.dumps(asdict(tokens)))
+            replace_file_atomically(self.path, exact_json.dumps(asdict(tokens)))
             _flush_folder(self.path.parent)
         except OSError as error:
             raise self._unusable_file_error(f"the tokens cannot be stored: {error.strerror}") from error
@@ -97,7 +97,7 @@ class TokenFile:
             if _generation_in(path) != tokens.generation:
                 with suppress(OSError):  # it is an extra check
                     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                    replace_file(path, exact_json.dumps(list(tokens.generation)))
+                    replace_file_atomically(path, exact_json.dumps(list(tokens.generation)))
 
     def is_restored_earlier_copy(self, tokens: StoredTokens) -> bool:
         """Return whether newer ones than *tokens* were stored here: the file was replaced by an earlier copy."""
@@ -107,7 +107,7 @@ class TokenFile:
         """Test whether tokens can be stored."""
         with self.locked():
             try:
-                check_replaceable(self.path)
+                raise_if_file_not_replaceable(self.path)
             except OSError as error:
                 raise self._unusable_file_error(f"no tokens could be stored: {error.strerror}") from error
 
@@ -116,7 +116,7 @@ class TokenFile:
         """Hold the lock. Raises UnavailableError if others hold it for too long."""
         try:
             create_private_folder(self.path.parent, "tokens are kept in it", "name another file as `tokens`")
-            lock = open_or_create_private(self.path.with_name(f"{self.path.name}.lock"))
+            lock = open_or_create_private_file(self.path.with_name(f"{self.path.name}.lock"))
         except OSError as error:
             raise self._unusable_file_error(f"the tokens cannot be locked: {error.strerror}") from error
         except StateError as error:
@@ -156,7 +156,7 @@ def _is_token_document(document: dict[str, object]) -> bool:
 def _generation_in(path: Path) -> tuple[str, int] | None:
     """Return the age that *path* has of the newest tokens; None if it is missing or damaged."""
     try:
-        match exact_json.loads(read_regular(path, _MAX_BYTES)):
+        match exact_json.loads(read_regular_file_within_limit(path, _MAX_BYTES)):
             case [str() as connected_at, int() as replaced]:
                 return connected_at, replaced
     except (OSError, ValueError):

@@ -26,7 +26,7 @@ from pydantic import BeforeValidator, Field
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.reading.wrappers.wrapper import BLOCK, NamedFile, WorkFolder, WrapperSettings
 from crossdock.values.config_base_types import ConfigModel, ConfigPath, Secret, SecretRef
-from crossdock.values.safe_local_files import read_regular
+from crossdock.values.safe_local_files import read_regular_file_within_limit
 
 _MAX_KEY_FILE = 1 << 20
 _MAX_PASSPHRASE = 4096  # fits into a pipe
@@ -170,7 +170,7 @@ class TemporaryKeyring:
     def add_trusted_keys(self, path: Path) -> None:
         """Add the public keys in a file, whose signatures count. Raises ConfigError if it has none."""
         try:
-            content = read_regular(path, _MAX_KEY_FILE)
+            content = read_regular_file_within_limit(path, _MAX_KEY_FILE)
         except OSError as error:
             raise ConfigError(
                 f"the public key cannot be read: {error.strerror}", where=str(path), code="pgp_key_unusable"

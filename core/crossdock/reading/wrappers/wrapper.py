@@ -16,7 +16,7 @@ from pydantic import Field
 
 from crossdock.errors import RefusedError
 from crossdock.values.config_base_types import MAX_S, ConfigModel
-from crossdock.values.safe_local_files import create_private
+from crossdock.values.safe_local_files import create_private_file
 
 MAX_EXPANSION = 200
 """Text exports shrink 5 to 30 times, bombs about 1,000 times (the limit of deflate is 1,032)."""
@@ -162,7 +162,7 @@ class WorkFolder:
         """Write *blocks* to a new private file. It is removed if they cannot be read to their end."""
         path = self.folder / f"{secrets.token_hex(16)}.part"
         try:
-            with create_private(path) as sink:
+            with create_private_file(path) as sink:
                 for block in blocks:
                     sink.write(block)
         except BaseException:

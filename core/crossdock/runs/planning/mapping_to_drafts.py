@@ -16,13 +16,13 @@ from crossdock.runs.planning.target_ids_of_references import references_in
 from crossdock.values import exact_json
 from crossdock.values.author_code_errors import (
     AuthorCodeError,
-    described_exception,
     is_interruption_or_engine_error,
+    masked_exception_text_with_place,
     shortened_text,
     storable_copy_of_error,
 )
-from crossdock.values.config_file import finding_message_without_place
-from crossdock.values.raw_rows_and_records import JSON, REASONS, Record, half_character_error
+from crossdock.values.config_file import message_of_pydantic_error
+from crossdock.values.raw_rows_and_records import JSON, REASONS, Record, lone_surrogate_error
 
 _CONTAINERS = (list, tuple, dict)
 _MANY, _MOST = 1_000, exact_json.MAX_VALUES - 1_000  # in a list; other members have fewer than the rest
@@ -33,7 +33,7 @@ _QUOTING = {"datetime_object_invalid", "get_attribute_error", "iteration_error",
 def draft_of_record(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Reference]]:
     """Return the members of the record's draft, and the references in it. Each failure is a `RecordError`."""
     stream = bound.stream
-    if (fault := half_character_error(record)) is not None:
+    if (fault := lone_surrogate_error(record)) is not None:
         raise fault
     try:
         members = stream.draft(record).payload()
@@ -75,7 +75,9 @@ def _count_values(value: Any) -> int:
 
 def _mapping_error(error: BaseException, bound: BoundStream, record: Record) -> RecordError:
     settings = getattr(bound.context, "settings", None)
-    what = described_exception(error, bound.stream, "to_resource", settings=settings, data=_cell_values(record))
+    what = masked_exception_text_with_place(
+        error, bound.stream, "to_resource", settings=settings, data=_cell_values(record)
+    )
     return RecordError("mapping_failed", f"the mapping raised {what}")
 
 
@@ -99,7 +101,7 @@ def _invalid_draft_error(error: ValidationError, draft: type[ResourceModel]) -> 
         to_camel(str(part)) if is_camel else str(part) for part in finding["loc"]
     )
     kind = finding["type"]
-    shown = f"cannot be read: {kind}" if kind in _QUOTING else shortened_text(finding_message_without_place(finding))
+    shown = f"cannot be read: {kind}" if kind in _QUOTING else shortened_text(message_of_pydantic_error(finding))
     return RecordError("invalid_draft", shown, pointer=f"/{shortened_text(place)}")
 
 

@@ -18,7 +18,7 @@ from crossdock.reading.transport.http_auth import BearerAuth
 from crossdock.reading.transport.token_auth import ClientCredentialsAuth
 from crossdock.resources import ResourceName
 from crossdock.runs.platform_source.platform_reference_members import expanded_record_member, reference_members
-from crossdock.values.config_base_types import Name, finding_about_key
+from crossdock.values.config_base_types import Name, make_pydantic_error_at_key
 from crossdock.values.field_types import Instant
 from crossdock.webhooks import WebhookSettings
 
@@ -61,16 +61,16 @@ class PlatformStreamConfig(StreamConfig):
             if name not in kinds:
                 known = ", ".join(kinds) or "none"
                 message = f"{name!r} names no other record; members of {self.read} that do: {known}"
-                raise finding_about_key(("expand", number), message)
+                raise make_pydantic_error_at_key(("expand", number), message)
         names = {expanded_record_member(member) for member in self.expand}
         for number, column in enumerate(self.key):
             if column.partition(".")[0] in names:
-                raise finding_about_key(
+                raise make_pydantic_error_at_key(
                     ("key", number), "must be a member of the record itself, not of an expanded one"
                 )
         for name in ("first", "overlap_s"):
             if self.mode == "snapshot" and name in self.model_fields_set:
-                raise finding_about_key((name,), _INCREMENTAL_ONLY)
+                raise make_pydantic_error_at_key((name,), _INCREMENTAL_ONLY)
         return self
 
 

@@ -14,7 +14,7 @@ from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.resources import ResourceName
 from crossdock.runs.platform_source.settings import PlatformSourceSettings
-from crossdock.values.json_paths import at_path
+from crossdock.values.json_paths import value_at_path_or_missing
 from crossdock.webhooks import (
     Hint,
     Subscription,
@@ -98,6 +98,6 @@ def _new_idempotency_header(ctx: PlatformContext) -> Mapping[str, str]:
 
 
 def _read_subscription(item: Any, source: str) -> Subscription:
-    active = at_path(item, "status") == "enabled"
+    active = value_at_path_or_missing(item, "status") == "enabled"
     found = read_subscription(item, source, topic="events", address="url", active=active)
     return replace(found, topic=",".join(sorted(found.topic.split(","))))

@@ -44,7 +44,7 @@ def load_fleet_base(*paths: Path) -> FleetBase:
         config = FleetConfig()
         return FleetBase((), config, parse_database_url(config.database, Path.cwd(), where="fleet.database"), None)
     paths = tuple(path.absolute() for path in paths)  # workers may be started in another folder
-    document = config_file.read(*paths)
+    document = config_file.read_config_with_overrides(*paths)
     config = document.validated_as_model(FleetConfig, document.data.get("fleet") or {}, ("fleet",))
     notify = document.data.get("notify")
     return FleetBase(
@@ -106,7 +106,7 @@ def load_tenant(path: Path, base: FleetBase) -> Tenant:
         loaded.state_url.drivername == "sqlite",
         _hash_of_credential_references(loaded.platform),
         loaded.platform.rate.shared is not None,
-        loaded.notify is not None and "notify" in config_file.read(path).data,
+        loaded.notify is not None and "notify" in config_file.read_config_with_overrides(path).data,
         base.notify is not None,
     )
 

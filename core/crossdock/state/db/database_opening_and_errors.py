@@ -26,7 +26,7 @@ from sqlalchemy.util import LRUCache
 
 from crossdock.errors import ConfigError, StateError
 from crossdock.state.db import schema, schema_migrations
-from crossdock.values.safe_local_files import create_private
+from crossdock.values.safe_local_files import create_private_file
 from crossdock.values.web_address_checks import has_secret_parameter
 
 _AGAIN = "then run again; the run continues from what was delivered"
@@ -349,7 +349,7 @@ def _create_private_file(url: URL, *, restrict: bool) -> None:
     with os_errors_as_state_errors(url):
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
-            create_private(path).close()
+            create_private_file(path).close()
         if not path.is_file():
             raise StateError("is not a regular file", where=url_without_password(url), code="state_unusable")
         if restrict:

@@ -46,7 +46,7 @@ from crossdock.state.db.schema import leases as table
 from crossdock.state.db.schema_migrations import LONG_AGO
 from crossdock.values.acting_person_and_process import has_process_ended, host_and_number, is_other_process_running
 from crossdock.values.clock import SystemClock, call_periodically_in_thread
-from crossdock.values.safe_local_files import open_or_create_private
+from crossdock.values.safe_local_files import open_or_create_private_file
 
 LEASE_S = 60.0
 _GRACE_S = 1.0  # a process that has the lock but no lease for longer than this is paused, not starting
@@ -290,7 +290,7 @@ class _SessionLock:
 def _open_lock_without_taking(engine: Engine, url: URL) -> Iterator[_ProcessLock]:
     if url.drivername == "sqlite":
         with os_errors_as_state_errors(url):
-            file = open_or_create_private(Path(f"{url.database}.lock"))
+            file = open_or_create_private_file(Path(f"{url.database}.lock"))
         with file:
             yield _FileLock(file, url)
         return

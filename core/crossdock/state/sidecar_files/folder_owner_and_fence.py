@@ -27,7 +27,7 @@ from crossdock.errors import RefusedError, StateError
 from crossdock.state.db import sql_types_and_statements
 from crossdock.state.db.database_opening_and_errors import PinnedTenant, StateUrl, url_without_password
 from crossdock.state.db.schema import meta
-from crossdock.values.safe_local_files import replace_file
+from crossdock.values.safe_local_files import replace_file_atomically
 
 OWNER_FILE_NAME = "state.json"
 
@@ -53,7 +53,7 @@ def claim_folder_or_raise(folder: Path, url: StateUrl, pin: PinnedTenant) -> Non
         )
     with suppress(OSError):  # it is an extra check
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        replace_file(path, json.dumps(own).encode())
+        replace_file_atomically(path, json.dumps(own).encode())
 
 
 def _read_owner_file(path: Path) -> dict[str, Any]:
@@ -135,4 +135,4 @@ class FenceFiles:
         for path in self._paths:
             with suppress(OSError):
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                replace_file(path, json.dumps(content).encode())
+                replace_file_atomically(path, json.dumps(content).encode())

@@ -25,7 +25,7 @@ from crossdock.state.db.schema import bindings
 from crossdock.state.tables.record_bindings import KeyIndexChange, ScopeChanges
 from crossdock.state.tables.record_identity_and_scope import Scope, scope_condition, scope_condition_with_parameters
 from crossdock.values.raw_rows_and_records import internal_column_name
-from crossdock.values.safe_local_files import create_private, replace_file
+from crossdock.values.safe_local_files import create_private_file, replace_file_atomically
 
 KEY_HASH, KNOWN_FP, KNOWN_POSITION = (
     internal_column_name("key_hash"),
@@ -122,14 +122,14 @@ class KeyIndex:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self._path(scope).with_suffix(".json")
         data = path.with_name(f"{path.stem}-{stamp:x}-{secrets.token_hex(4)}.arrow")
-        with create_private(data) as file:
+        with create_private_file(data) as file:
             _with_narrow_fingerprints(frame).write_ipc_stream(
                 file
             )  # a stream can be read without holding both file and frame in memory
         with data.open("rb") as written:
             crc32 = _crc32(written)
         note = {"format": _FORMAT, "stamp": stamp, "keys": frame.height, "file": data.name, "crc32": crc32}
-        replace_file(path, json.dumps(note).encode())
+        replace_file_atomically(path, json.dumps(note).encode())
         for old in self._folder.glob(f"{path.stem}-*.arrow"):
             if old != data:
                 old.unlink(missing_ok=True)

@@ -36,7 +36,7 @@ from crossdock.state.tables.record_identity_and_scope import (
     scope_condition,
     scope_condition_with_parameters,
 )
-from crossdock.values.safe_local_files import open_or_create_private
+from crossdock.values.safe_local_files import open_or_create_private_file
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _PLACE = 4096
@@ -74,7 +74,7 @@ class CrashMarks:
     def open(self) -> None:
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._file = open_or_create_private(self._path)
+            self._file = open_or_create_private_file(self._path)
             self._file.truncate()
             self._write(0, self._owner)
 

@@ -22,7 +22,7 @@ from crossdock.sandbox import SandboxServer, serve
 from crossdock.testing.demo.sample_warehouse_exports import sample_exports_of_day
 from crossdock.testing.sandbox_effects_comparison import list_effects_of_tenant
 from crossdock.testing.sftp_server import SftpServer
-from crossdock.values.safe_local_files import replace_file
+from crossdock.values.safe_local_files import replace_file_atomically
 
 
 def count_effects_or_raise_if_reports_differ(project: Project, reports: list[Report]) -> Counter[str]:
@@ -104,7 +104,7 @@ def serve_existing_demo(folder: Path, ready: Callable[[Mapping[str, str]], None]
         text = _config_text_with_warehouse_address(config, warehouse)
 
         def listening(platform: Mapping[str, str | None]) -> None:
-            replace_file(config, text.encode())
+            replace_file_atomically(config, text.encode())
             ready({"base_url": str(platform["base_url"]), "host": warehouse.host, "port": str(warehouse.port)})
 
         try:

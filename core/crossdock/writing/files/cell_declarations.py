@@ -20,9 +20,9 @@ from pydantic_core import PydanticCustomError, core_schema
 from crossdock.errors import RecordError
 from crossdock.mapping.convert import MAX_DECIMALS, DecimalMark
 from crossdock.values import exact_json
-from crossdock.values.config_base_types import NOT_NULL, ConfigModel, differs_from_default, finding_about_key
-from crossdock.values.field_types import exact_sum
-from crossdock.values.json_paths import MISSING, at_path, member_or_missing, type_description
+from crossdock.values.config_base_types import NOT_NULL, ConfigModel, differs_from_default, make_pydantic_error_at_key
+from crossdock.values.field_types import exact_decimal_sum
+from crossdock.values.json_paths import MISSING, member_or_missing, type_description, value_at_path_or_missing
 from crossdock.values.time_formats_and_zones import TimeFormat, check_zone_name
 from crossdock.writing.files.content_interface import OPERATIONS, FileOperation, FileRecord, WrittenFileFacts
 from crossdock.writing.files.number_and_time_texts import (
@@ -71,7 +71,7 @@ class NamedValues(Struct, frozen=True):
         if path in self.own:
             return self.own[path], path
         value, place, rest = self._value_place_and_rest_of_path(path)
-        return (at_path(value, rest) if rest else value), place + pointer_of_path(rest)
+        return (value_at_path_or_missing(value, rest) if rest else value), place + pointer_of_path(rest)
 
     def has_value(self, path: str) -> bool:
         """Return whether there is a value at *path*, in whichever element of lists it names by number."""
@@ -242,13 +242,13 @@ class Cell(ConfigModel):
         }
         for name, problem in wrong.items():
             if problem and getattr(self, name) is not None:
-                raise finding_about_key((name,), problem)
+                raise make_pydantic_error_at_key((name,), problem)
         if self.as_ is not None and source not in {"from", "sum"}:
-            raise finding_about_key(("as",), "needs from or sum")
+            raise make_pydantic_error_at_key(("as",), "needs from or sum")
         if source == "sum" and self.value_type not in _NUMERIC:
-            raise finding_about_key(("as",), "a sum is a decimal or an integer")
+            raise make_pydantic_error_at_key(("as",), "a sum is a decimal or an integer")
         if self.cut and (self.max_characters is None or number):
-            raise finding_about_key(("cut",), "needs max_length, and is for texts: a number is never cut")
+            raise make_pydantic_error_at_key(("cut",), "needs max_length, and is for texts: a number is never cut")
         return self
 
     def _value_of_source_key(self, name: str) -> str | None:
@@ -441,7 +441,9 @@ class Cell(ConfigModel):
 
     def _exact_sum_of_members(self, scope: NamedValues) -> Decimal:
         try:
-            return exact_sum([self._exact_number_or_raise(*each) for each in scope.all_values_at(self.sum or "")])
+            return exact_decimal_sum(
+                [self._exact_number_or_raise(*each) for each in scope.all_values_at(self.sum or "")]
+            )
         except ArithmeticError:
             raise invalid_value_error("has a sum of more than 60 digits", self.sum or "") from None
 

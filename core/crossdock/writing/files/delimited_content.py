@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock.reading.formats.delimited_layout import Delimiter
 from crossdock.reading.formats.file_formats import validate_column_names
 from crossdock.reading.formats.text_decoding import validate_encoding_name
-from crossdock.values.config_base_types import finding_about_key
+from crossdock.values.config_base_types import make_pydantic_error_at_key
 from crossdock.writing.files.cell_declarations import Cell, NamedValues, NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import OPERATIONS, FileRecord, WrittenFileFacts
 from crossdock.writing.files.row_declarations import FramedContent, RowPart
@@ -60,18 +60,18 @@ class DelimitedContent(FramedContent[DelimitedRow]):
     @model_validator(mode="after")
     def _raise_if_options_conflict(self) -> Self:
         if self.quote in self.delimiter:
-            raise finding_about_key(("delimiter",), "must not contain the quote")
+            raise make_pydantic_error_at_key(("delimiter",), "must not contain the quote")
         if self.column_names:
             rows = [row for operation in OPERATIONS for row in self.declared_rows_for_operation(operation)]
             names = [found for row in rows for found in row.column_names_of_each_row()]
             if any(each != names[0] for each in names):
-                raise finding_about_key(
+                raise make_pydantic_error_at_key(
                     ("column_names",), "is for rows with the same columns: declare column_names: false"
                 )
             try:
                 validate_column_names(names[0])
             except ValueError as error:
-                raise finding_about_key(("rows",), str(error)) from None
+                raise make_pydantic_error_at_key(("rows",), str(error)) from None
         return self
 
     def encode_file(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:

@@ -14,7 +14,7 @@ from pydantic_core import core_schema
 
 from crossdock.errors import RecordError
 from crossdock.reading.formats.edi_layout import SEGMENT_TAG, get_ready_layout_or_raise, read_layouts_in_folder
-from crossdock.values.config_base_types import finding_about_key
+from crossdock.values.config_base_types import make_pydantic_error_at_key
 from crossdock.writing.files.cell_declarations import Cell, NamedValues, NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.row_declarations import RowPart, RowsContent
@@ -59,7 +59,9 @@ class EdiRow(RowPart):
     @model_validator(mode="after")
     def _raise_if_segment_has_no_tag(self) -> Self:
         if self.segment is not None and self.tag is None:
-            raise finding_about_key(("segment",), "begins with a tag of two or three capital letters and digits")
+            raise make_pydantic_error_at_key(
+                ("segment",), "begins with a tag of two or three capital letters and digits"
+            )
         return self
 
     @property
@@ -123,7 +125,7 @@ class EdiContent(RowsContent[EdiRow]):
             try:
                 self.escaped(getattr(self, key) or "", key)
             except RecordError as error:
-                raise finding_about_key((key,), error.message) from None
+                raise make_pydantic_error_at_key((key,), error.message) from None
 
     @abstractmethod
     def escaped(self, text: str, place: str) -> str:

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.edi_segments_and_sets import CHARSETS
 from crossdock.reading.formats.text_decoding import validate_encoding_name
-from crossdock.values.config_base_types import finding_about_key
+from crossdock.values.config_base_types import make_pydantic_error_at_key
 from crossdock.writing.files.cell_declarations import NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.edi_content import EdiContent, Separator, without_empty_end
@@ -77,12 +77,12 @@ class EdifactContent(EdiContent):
     @model_validator(mode="after")
     def _raise_if_options_conflict(self) -> Self:
         if self.encoding is None and self.syntax not in CHARSETS:
-            raise finding_about_key(("encoding",), f"give the one of {self.syntax}")
+            raise make_pydantic_error_at_key(("encoding",), f"give the one of {self.syntax}")
         if len(set(self._separators)) < len(self._separators):
             raise ValueError("the separators component, element, release and segment must differ")
         usual = type(self).model_fields
         if not self.una and any(getattr(self, key) != usual[key].default for key in _IN_UNA):
-            raise finding_about_key(("una",), "states separators that are not the usual ones, so it is needed")
+            raise make_pydantic_error_at_key(("una",), "states separators that are not the usual ones, so it is needed")
         self.raise_if_envelope_texts_unfit("sender", "receiver", "application", "agreement")
         return self
 

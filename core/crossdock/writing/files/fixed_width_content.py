@@ -14,7 +14,7 @@ from crossdock.reading.formats.text_decoding import (
     is_encoding_without_shift_codes,
     validate_encoding_name,
 )
-from crossdock.values.config_base_types import finding_about_key
+from crossdock.values.config_base_types import make_pydantic_error_at_key
 from crossdock.writing.files.cell_declarations import Cell, NamedValues, NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.row_declarations import FramedContent, RowPart
@@ -36,11 +36,11 @@ class WrittenColumn(Cell):
     @model_validator(mode="after")
     def _raise_if_column_options_conflict(self) -> Self:
         if self.is_number and self.fill not in {" ", "0"}:
-            raise finding_about_key(("fill",), "a number is filled up with spaces or zeros")
+            raise make_pydantic_error_at_key(("fill",), "a number is filled up with spaces or zeros")
         if self.is_number and self.padding == "right" and self.fill == "0":
-            raise finding_about_key(("padding",), "zeros after a number would change it")
+            raise make_pydantic_error_at_key(("padding",), "zeros after a number would change it")
         if self.sign == "leading_overpunch" and self.fill != "0":
-            raise finding_about_key(("fill",), "is 0 where the first digit has the sign")
+            raise make_pydantic_error_at_key(("fill",), "is 0 where the first digit has the sign")
         return self
 
     @property
@@ -137,20 +137,20 @@ class FixedWidthContent(FramedContent[FixedWidthRow]):
     @model_validator(mode="after")
     def _raise_if_options_conflict(self) -> Self:
         if self.length is None and self.line_end == "none":
-            raise finding_about_key(("length",), "lines without ends need it")
+            raise make_pydantic_error_at_key(("length",), "lines without ends need it")
         if self.count == "bytes" and not is_encoding_without_shift_codes(self.encoding):
-            raise finding_about_key(
+            raise make_pydantic_error_at_key(
                 ("count",), f"bytes cannot be counted in {self.encoding}, which switches between alphabets"
             )
         if self.count == "bytes" and self._encoder.byte_width(" ") > 1:
-            raise finding_about_key(
+            raise make_pydantic_error_at_key(
                 ("count",), f"bytes cannot be counted in {self.encoding}, whose spaces have several"
             )
         for key, rows in self._rows_by_key():
             self._raise_if_fill_cannot_be_encoded(key, rows)
             end = max((row.last_position for row in rows), default=0)
             if self.length is not None and end > self.length:
-                raise finding_about_key((key,), f"end at position {end}, after the length of {self.length}")
+                raise make_pydantic_error_at_key((key,), f"end at position {end}, after the length of {self.length}")
         return self
 
     def _rows_by_key(self) -> Iterator[tuple[str, Sequence[FixedWidthRow]]]:
@@ -162,7 +162,7 @@ class FixedWidthContent(FramedContent[FixedWidthRow]):
             try:
                 self._encoder.text_or_raise_if_unfit(cell.fill, "fill")
             except RecordError as error:
-                raise finding_about_key((key,), f"fill {error.message}") from None
+                raise make_pydantic_error_at_key((key,), f"fill {error.message}") from None
 
     @property
     def _encoder(self) -> TextEncoder:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from crossdock.printable import printable_json
 from crossdock.reading.formats.json_files import split_member_path, validate_member_path
 from crossdock.values import exact_json
-from crossdock.values.config_base_types import finding_about_key
+from crossdock.values.config_base_types import make_pydantic_error_at_key
 from crossdock.values.json_paths import MISSING
 from crossdock.writing.files.cell_declarations import Cell, NamedValues, NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
@@ -113,7 +113,9 @@ class JsonContent(RowsContent[JsonRow]):
             for other in paths[number + 1 :]:
                 shorter = min(len(path), len(other))
                 if path[:shorter] == other[:shorter]:
-                    raise finding_about_key(("header",), "has two members at one place, or one inside of the records")
+                    raise make_pydantic_error_at_key(
+                        ("header",), "has two members at one place, or one inside of the records"
+                    )
         return self
 
     def encode_file(self, records: Sequence[FileRecord], facts: WrittenFileFacts) -> bytes:

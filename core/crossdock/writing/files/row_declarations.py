@@ -12,8 +12,14 @@ from pydantic import Field, model_validator
 
 from crossdock.errors import RecordError, RefusedError
 from crossdock.mapping.stream_declaration import Filter
-from crossdock.values.config_base_types import NOT_NULL, ConfigModel, Name, differs_from_default, finding_about_key
-from crossdock.values.json_paths import column_text
+from crossdock.values.config_base_types import (
+    NOT_NULL,
+    ConfigModel,
+    Name,
+    differs_from_default,
+    make_pydantic_error_at_key,
+)
+from crossdock.values.json_paths import json_value_as_column_text
 from crossdock.writing.files.cell_declarations import (
     OWN_NAMES,
     TOTALS,
@@ -65,9 +71,9 @@ class RowPart(ConfigModel):
         if sum(getattr(self, key) is not None for key in (*self.OWN, "rows")) != 1:
             raise ValueError(f"give one of {', '.join((*self.OWN, 'rows'))}")
         if differs_from_default(self, "named") and self.each is None:
-            raise finding_about_key(("named",), "needs each")
+            raise make_pydantic_error_at_key(("named",), "needs each")
         if self.named in OWN_NAMES or f"{self.named}_number" in OWN_NAMES:
-            raise finding_about_key(("named",), "is a name that crossdock gives to something else")
+            raise make_pydantic_error_at_key(("named",), "is a name that crossdock gives to something else")
         return self
 
     def cells(self) -> Iterator[Cell]:
@@ -119,7 +125,7 @@ class _MemberTexts(Mapping[str, str | None]):
 
     def __getitem__(self, path: str) -> str | None:
         value = self._scope.value_and_place(path)[0]
-        return None if value in ([], {}) else column_text(value)
+        return None if value in ([], {}) else json_value_as_column_text(value)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._scope.own)
@@ -241,7 +247,7 @@ class FramedContent(RowsContent[R], Generic[R]):
         for key, rows in (("header", self.header), ("trailer", self.trailer)):
             raise_if_cells_show_record_values(key, (cell for row in rows for cell in row.cells()))
             if any(row.each is not None or row.when is not None or row.inner_rows for row in rows):
-                raise finding_about_key((key,), "has single rows: each and when are for the rows of records")
+                raise make_pydantic_error_at_key((key,), "has single rows: each and when are for the rows of records")
         return self
 
     def header_record_and_trailer_rows(
@@ -259,7 +265,7 @@ def raise_if_cells_show_record_values(key: str, cells: Iterator[Cell]) -> None:
     for name in (name for cell in cells for name in cell.shown_member_names()):
         if name not in TOTALS:
             known = ", ".join(sorted(TOTALS))
-            raise finding_about_key((key,), f"{name} is of one record: here are {known}, sums and counts")
+            raise make_pydantic_error_at_key((key,), f"{name} is of one record: here are {known}, sums and counts")
 
 
 def values_of_all_records(

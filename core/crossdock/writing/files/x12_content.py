@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.edi_segments_and_sets import REPETITION_SINCE
 from crossdock.reading.formats.text_decoding import validate_encoding_name
-from crossdock.values.config_base_types import finding_about_key
+from crossdock.values.config_base_types import make_pydantic_error_at_key
 from crossdock.writing.files.cell_declarations import NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.edi_content import EdiContent, Separator
@@ -76,7 +76,7 @@ class X12Content(EdiContent):
     @model_validator(mode="after")
     def _raise_if_options_conflict(self) -> Self:
         if self.group is None and self.set_ not in _GROUPS:
-            raise finding_about_key(("group",), f"give the functional identifier code of {self.set_}, GS01")
+            raise make_pydantic_error_at_key(("group",), f"give the functional identifier code of {self.set_}, GS01")
         separators = self._separators
         if len(set(separators)) < len(separators):
             raise ValueError("the separators element, component, repetition and segment must differ")

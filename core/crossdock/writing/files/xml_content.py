@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from crossdock.reading.formats import xml_layout
 from crossdock.reading.formats.text_decoding import validate_encoding_name
-from crossdock.values.config_base_types import finding_about_key
+from crossdock.values.config_base_types import make_pydantic_error_at_key
 from crossdock.writing.files.cell_declarations import Cell, NamedValues, NumberDefaults, invalid_value_error
 from crossdock.writing.files.content_interface import FileRecord, WrittenFileFacts
 from crossdock.writing.files.row_declarations import (
@@ -116,9 +116,11 @@ class XmlRow(RowPart):
         for path, value in (self.columns or {}).items():
             is_element = "@" not in path
             if isinstance(value, XmlRow) and (not is_element or path == OWN_TEXT):
-                raise finding_about_key(("columns", path), "has rows, so it is an element")
+                raise make_pydantic_error_at_key(("columns", path), "has rows, so it is an element")
             if OWN_TEXT in (self.columns or {}) and is_element and path != OWN_TEXT:
-                raise finding_about_key(("columns", path), "is an element beside the text of the element around it")
+                raise make_pydantic_error_at_key(
+                    ("columns", path), "is an element beside the text of the element around it"
+                )
         return self
 
     def paths(self) -> Iterator[str]:
@@ -186,9 +188,9 @@ class XmlContent(RowsContent[XmlRow]):
                     raise ValueError(f"namespaces lack the prefix {prefix!r} of {path}")
             _raise_if_not_xml_names(path)
             if self._encoder.first_lacking_character(path):
-                raise finding_about_key(("encoding",), f"has not all characters of {path}")
+                raise make_pydantic_error_at_key(("encoding",), f"has not all characters of {path}")
         if len(self._record_path) == 1:
-            raise finding_about_key(("record",), "has at least two names: an XML document has one root")
+            raise make_pydantic_error_at_key(("record",), "has at least two names: an XML document has one root")
         return self
 
     def cells_outside_records(self) -> Iterator[Cell]:

@@ -23,12 +23,12 @@ from crossdock.values.cache_and_date_headers import cache_age_s, cache_hit_heade
 from crossdock.values.field_types import is_valid_target_id
 from crossdock.values.json_paths import (
     MISSING,
-    at_path,
     escaped_pointer_part,
-    find_at_pointer,
-    find_at_pointer_with_asterisk,
     is_pointer,
+    list_at_pointer_with_asterisk,
     object_or_empty,
+    value_at_path_or_missing,
+    value_at_pointer_or_missing,
 )
 from crossdock.values.raw_rows_and_records import Reason
 from crossdock.writing.targets.payload_comparison import has_wanted_members
@@ -209,7 +209,7 @@ class RecordShape:
 
     def stated_id(self, record: Any) -> Any:
         """Return what *record* has at `id`, which may be no id: an empty text if it does not have the form."""
-        found = MISSING if self.id is None else find_at_pointer(record, self.id)
+        found = MISSING if self.id is None else value_at_pointer_or_missing(record, self.id)
         if self.id_form == "{id}" or not isinstance(found, str):
             return found
         before, _, after = self.id_form.partition("{id}")
@@ -219,7 +219,7 @@ class RecordShape:
     def name_of(self, record: Any) -> Any:
         """Return the external id of *record*; `MISSING` without one."""
         return (
-            find_at_pointer(record, self.name)
+            value_at_pointer_or_missing(record, self.name)
             if self.divided_name is None
             else self.divided_name.external_id_in(record)
         )
@@ -232,7 +232,7 @@ class RecordShape:
 
     def changed_at(self, record: Any) -> str | None:
         """Return when *record* was last changed, as it states it, or None."""
-        found = find_at_pointer(record, self.changed)
+        found = value_at_pointer_or_missing(record, self.changed)
         return found if isinstance(found, str) and 0 < len(found) <= MAX_ETAG and not _CONTROL.search(found) else None
 
 
@@ -325,8 +325,8 @@ def outcome_of_look_up(
     except ValueError:
         return Outcome("unavailable", "answered a look-up with a broken body", answer.status)
     place = shape.found if is_one else shape.listed or ""
-    read = find_at_pointer_with_asterisk(body, place)
-    listed = [find_at_pointer(body, place)] if is_one else shape.without_other_records(read, subject)
+    read = list_at_pointer_with_asterisk(body, place)
+    listed = [value_at_pointer_or_missing(body, place)] if is_one else shape.without_other_records(read, subject)
     is_told = not by_id or bool(place)  # a body that is null says nothing of an id
     if listed == [] or (is_one and listed == [None] and is_told):
         return outcome_without_record(answer, body, shape, place, others=0 if is_one else len(read))
@@ -452,7 +452,7 @@ def _outcome_of_success(answer: Answer, subject: ExpectedRecord, shape: RecordSh
         body = exact_json.loads(answer.body) if answer.body else {}
     except ValueError:
         return Outcome("in_doubt", "answered success with a broken body", answer.status)
-    record = find_at_pointer(body, shape.record)
+    record = value_at_pointer_or_missing(body, shape.record)
     if not judged and (place := _error_place_in_success_answer(answer, body, record, subject, shape)) is not None:
         message = f"answered success with an error: {_text_of_error(body, place) or f'see {place}'}"
         return Outcome("in_doubt", message, answer.status, reason="rejected")
@@ -474,7 +474,7 @@ def _text_of_nothing_shown(body: Any, subject: ExpectedRecord, shape: RecordShap
     is_known = subject.target_id is not None
     if not is_known and shape.id is not None:
         return None
-    found = [find_at_pointer(body, place) for place in _places_up_to(shape.record)]
+    found = [value_at_pointer_or_missing(body, place) for place in _places_up_to(shape.record)]
     nothing = [value for value in found if value is False or (is_known and value == [])]
     if is_known and found[-1] is None:
         nothing.append(None)
@@ -516,7 +516,9 @@ def _shows_old_value(record: Any, name: str, subject: ExpectedRecord) -> bool:
 
 
 def _has_any_column_of_filter(record: Any, condition: Filter) -> bool:
-    return isinstance(record, dict) and any(at_path(record, column) is not MISSING for column in condition.columns())
+    return isinstance(record, dict) and any(
+        value_at_path_or_missing(record, column) is not MISSING for column in condition.columns()
+    )
 
 
 def _outcome_of_error_free_success(answer: Answer, record: Any, subject: ExpectedRecord, shape: RecordShape) -> Outcome:
@@ -560,7 +562,7 @@ def _error_place_in_success_answer(
     )
 
     for place in _places_up_to(shape.record):
-        if (member := member_reporting_failure(find_at_pointer(body, place))) is not None:
+        if (member := member_reporting_failure(value_at_pointer_or_missing(body, place))) is not None:
             return f"{place}/{escaped_pointer_part(member)}"
     if not shape.record and (shape.id is None or _shows_answer_the_record(record, subject, shape)):
         return None
@@ -576,11 +578,14 @@ def _text_of_error(body: Any, place: str) -> str:
     if not is_pointer(place):  # of a header
         return ""
     around, _, name = place.rpartition("/")
-    found = find_at_pointer(body, place)
+    found = value_at_pointer_or_missing(body, place)
     is_word = isinstance(found, str) and len(found.split()) == 1 and name.lower() not in {"error", "errors"}
     places = (around, "", place) if is_word else (place, around, "")
     return next(
-        filter(None, (api_error_messages.error_message_in(find_at_pointer(body, each), str) for each in places)), ""
+        filter(
+            None, (api_error_messages.error_message_in(value_at_pointer_or_missing(body, each), str) for each in places)
+        ),
+        "",
     )
 
 

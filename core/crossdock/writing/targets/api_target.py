@@ -19,7 +19,12 @@ from crossdock.reading.sources.api_declaration import Api, no_failure_status
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values import exact_json
-from crossdock.values.json_paths import MISSING, at_path, find_at_pointer, find_at_pointer_with_asterisk
+from crossdock.values.json_paths import (
+    MISSING,
+    list_at_pointer_with_asterisk,
+    value_at_path_or_missing,
+    value_at_pointer_or_missing,
+)
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome, RecordShape, body_of, outcome_of_look_up
 from crossdock.writing.targets.target import Client, ConnectorTarget, Target, external_id_of_no_record
@@ -60,7 +65,7 @@ class AnswerErrors:
         Args:
             name_member: The member with the external id.
         """
-        found = find_at_pointer(body, self.at)
+        found = value_at_pointer_or_missing(body, self.at)
         errors = found if isinstance(found, list) else [found] if isinstance(found, dict) and found else []
         if not errors:
             return None
@@ -73,13 +78,13 @@ class AnswerErrors:
         return _REFUSED if is_undone else self.otherwise
 
     def _code_of_error(self, error: Any) -> str | None:
-        found = find_at_pointer(error, self.code)
+        found = value_at_pointer_or_missing(error, self.code)
         return str(found) if isinstance(found, str | int) else None
 
     def _reports_repeated_name(self, error: Any, name_member: str | None) -> bool:
         if self.repeated is None or self._code_of_error(error) != self.repeated:
             return False
-        named = find_at_pointer(error, self.member)
+        named = value_at_pointer_or_missing(error, self.member)
         named = named[-1] if isinstance(named, list) and named else named
         return not isinstance(named, str) or named == name_member
 
@@ -93,7 +98,7 @@ def outcome_of_look_up_with_deleted(
     if subject.target_id is not None:
         return _absent_by_id_if_deleted(answer, subject, shape, deleted)
     is_deleted = deleted.json_predicate()
-    listed = shape.without_other_records(find_at_pointer_with_asterisk(body_of(answer), shape.listed or ""), subject)
+    listed = shape.without_other_records(list_at_pointer_with_asterisk(body_of(answer), shape.listed or ""), subject)
     kept = []
     if not shape.finds_one and isinstance(listed, list) and listed:
         kept = [each for each in listed if not is_deleted(each)]
@@ -108,13 +113,15 @@ def _absent_by_id_if_deleted(answer: Answer, subject: ExpectedRecord, shape: Rec
     from crossdock.reading.sources.signs_of_unread_records import member_reporting_failure  # noqa: PLC0415  not in a plan
 
     made, body = outcome_of_look_up(answer, subject, shape), body_of(answer)
-    record = find_at_pointer(body, shape.found)
+    record = value_at_pointer_or_missing(body, shape.found)
     if not isinstance(record, dict) or not deleted.json_predicate()(record):
         return made
     if made.kind == "found":
         return replace(made, kind="absent")
     stated_id = shape.id_of(record)
-    has_mark = stated_id is None and any(at_path(record, column) is not MISSING for column in deleted.columns())
+    has_mark = stated_id is None and any(
+        value_at_path_or_missing(record, column) is not MISSING for column in deleted.columns()
+    )
     is_deleted = has_mark or stated_id == subject.target_id
     return Outcome("absent", status=200) if is_deleted and not member_reporting_failure(body) else made
 
@@ -230,7 +237,7 @@ class ApiTarget(ConnectorTarget):
         what ``self.with_status(resource, answer)`` gives back as a success.
         """
         kind = self.resources[resource]
-        if self.errors and kind.shape.id_of(find_at_pointer(answer.body, kind.shape.record)) is not None:
+        if self.errors and kind.shape.id_of(value_at_pointer_or_missing(answer.body, kind.shape.record)) is not None:
             return None
         found = (each.status_of(answer.body, kind.name_member) for each in self.errors)
         return next((status for status in found if status is not None), None) or self.api.status_of_failure(answer)

@@ -26,7 +26,7 @@ from crossdock.pacing.token_bucket import BucketState, LimitEstimate
 from crossdock.reading.transport.http_answer_and_error_types import Answer
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
-from crossdock.values.json_paths import with_value_at_path
+from crossdock.values.json_paths import copy_with_value_at_path
 from crossdock.writing.targets.answer_outcomes import STANDARD, ExpectedRecord, Outcome, RecordShape
 
 if TYPE_CHECKING:
@@ -424,7 +424,7 @@ class Requests(RecordNames):
         member = self.resources[resource].endpoint.key_member
         if member is None or request.body is None:
             return request
-        body = with_value_at_path(exact_json.loads(request.body), member, idempotency_key)
+        body = copy_with_value_at_path(exact_json.loads(request.body), member, idempotency_key)
         return replace(request, body=exact_json.dumps(body), holds_payload=False)
 
     def headers(self, resource: str, idempotency_key: str | None, if_match: str | None) -> dict[str, str]:  # noqa: ARG002

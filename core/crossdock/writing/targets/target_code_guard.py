@@ -17,8 +17,8 @@ from crossdock.values.author_code_errors import (
     class_name_with_place,
     convert_author_errors,
     misspelt_attribute_class_and_message,
-    place_of_code,
     storable_copy_of_error,
+    text_with_line_of_code,
 )
 from crossdock.values.raw_rows_and_records import REASONS
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
@@ -130,7 +130,7 @@ class _GuardedTarget:
             ]
         problem = _type_problem(value, _declared_type_of_target_member(name)) or _problem_of_result(value, arguments)
         if problem is not None:
-            what = f"returned {problem}{place_of_code(self._own, name)}"
+            what = f"returned {problem}{text_with_line_of_code(self._own, name)}"
             raise AuthorCodeError(name, what, where=self._own.__dict__.get("name"))
         return replace(value, message=printable(value.message)) if isinstance(value, Outcome) else value
 

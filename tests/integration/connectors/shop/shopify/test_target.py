@@ -20,7 +20,7 @@ from tests.waiting import eventually
 
 from crossdock.sandbox import SandboxServer
 from crossdock.values import exact_json
-from crossdock.values.json_paths import with_value_at_path
+from crossdock.values.json_paths import copy_with_value_at_path
 
 
 @pytest.fixture(name="sandbox", scope="module")
@@ -102,7 +102,7 @@ def test_a_look_up_with_null_does_not_tell_a_parcel_again(shop: ShopWrites, plac
         if shop.watched.count(CREATE) and LOOK_UP in request.body and next(once, False):
             given = shop.site.shop.answer(request)
             return replace(
-                given, body=with_value_at_path(exact_json.loads(given.content()), f"/data/order{place}", None)
+                given, body=copy_with_value_at_path(exact_json.loads(given.content()), f"/data/order{place}", None)
             )
         return None
 

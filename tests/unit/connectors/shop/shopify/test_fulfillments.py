@@ -8,7 +8,7 @@ import pytest
 
 from crossdock import RecordError
 from crossdock.targets import Outcome
-from crossdock.values.json_paths import value_or_missing_at_pointer
+from crossdock.values.json_paths import value_at_pointer_refusing_wrong_containers
 from crossdock_connectors.shop.shopify.fulfillment_writes_and_look_ups import (
     changed_outcome_if_units_taken,
     fulfillment_input,
@@ -124,7 +124,7 @@ def test_a_part_that_is_null_or_missing_is_not_absent(pointer: str) -> None:
     order = shown_order(to_ship(1, line(1, "A", 2)), shipped=[fulfillment("N0")])
     assert outcome_of_order_look_up(order, "1", "N1").kind == "absent"
     around, _, name = pointer.rpartition("/")
-    holder: Any = value_or_missing_at_pointer(order, around)
+    holder: Any = value_at_pointer_refusing_wrong_containers(order, around)
     place: Any = int(name) if isinstance(holder, list) else name
     holder[place] = None
     with pytest.raises(RecordError):

@@ -15,7 +15,7 @@ from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import Profile
 from crossdock.sandbox import SandboxServer
 from crossdock.values.config_base_types import ConfigModel
-from crossdock.values.config_file import Document, read
+from crossdock.values.config_file import Document, read_config_with_overrides
 
 
 class Part(ConfigModel):
@@ -30,7 +30,7 @@ class Whole(ConfigModel):
 
 def document(folder: Path, text: str) -> Document:
     (folder / "c.yaml").write_text(text, encoding="utf-8")
-    return read(folder / "c.yaml")
+    return read_config_with_overrides(folder / "c.yaml")
 
 
 def test_a_renamed_key_works_with_a_warning_at_its_place(tmp_path: Path) -> None:

@@ -127,7 +127,8 @@ class AuthorsTransport(httpx.BaseTransport):
         except CrossdockError:
             raise
         except Exception as error:
-            what = f"raised {masked_exception_text_with_place(error, getattr(self._own, 'handler', self._own), 'handle_request')}"
+            code = getattr(self._own, "handler", self._own)
+            what = f"raised {masked_exception_text_with_place(error, code, 'handle_request')}"
             where = f"{request.method} {request.url.path}"
             made = AuthorCodeError(_NAME, what, where=where)
             self.error = self.error or made

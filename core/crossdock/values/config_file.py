@@ -108,7 +108,7 @@ _KINDS = "a config has texts, numbers, true, false, None, dates, paths, lists an
 
 
 def read_values_from_mapping(values: Mapping[str, Any], name: str, environment: Mapping[str, str]) -> Content:
-    """Read *values* as `yaml_reader.parse` reads a file that says the same. All places are *name*.
+    """Read *values* as `parse_yaml_mapping` reads a file that says the same. All places are *name*.
 
     Raises:
         ConfigError: If a value has no form in a config, or exceeds a limit of a file. It names the path of the key.

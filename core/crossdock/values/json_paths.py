@@ -350,7 +350,7 @@ def value_at_path_or_missing(value: Any, path: str) -> Any:
 
 
 def value_at_path_refusing_wrong_containers(value: Any, path: str) -> Any:
-    """Return the value at *path* as `value_at_path_or_missing` does. Raises RecordError if a value around it has no such members.
+    """Do as `value_at_path_or_missing`, but raise RecordError if a value around the one at *path* has no such members.
 
     An empty text, list or object, and false, stand for nothing there, as null does: PHP writes an empty object as [].
     """
@@ -446,7 +446,7 @@ def value_at_pointer_or_missing(document: Any, pointer: str) -> Any:
 
 
 def list_at_pointer_with_asterisk(document: Any, pointer: str) -> Any:
-    """Return the list at *pointer* as `value_at_pointer_or_missing` does. An asterisk stands for each element of a list.
+    """Do as `value_at_pointer_or_missing`, where an asterisk stands for each element of a list.
 
     The rest of *pointer* gives a part of the element, or null: ``/edges/*/node``.
     """
@@ -477,7 +477,10 @@ def object_or_empty(value: Any) -> dict[str, Any]:
 
 
 def copy_with_value_at_path(document: Any, path: str, value: Any) -> Any:
-    """Return a copy of *document* with *value* at a path as of `value_at_path_or_missing`. Missing objects around it are created."""
+    """Return a copy of *document* with *value* at a dotted *path* or JSON pointer.
+
+    Missing objects around it are created.
+    """
     return _with_value_at_names(document, _names_or_exact_member(document, path), value)
 
 

@@ -135,14 +135,14 @@ def parse_yaml_mapping(text: str, name: str, environment: Mapping[str, str] | No
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes what `parse` reads, with exact numbers."""
+    """Writes what `parse_yaml_mapping` reads, with exact numbers."""
 
 
 _Dumper.add_representer(Decimal, lambda dumper, number: dumper.represent_scalar(f"{_TAG}float", f"{number:f}"))
 
 
 def dump_config_as_yaml(values: Mapping[str, Any]) -> str:
-    """Return the *values* of a config as YAML, which `parse` reads as the same."""
+    """Return the *values* of a config as YAML, which `parse_yaml_mapping` reads as the same."""
     return yaml.dump(dict(values), Dumper=_Dumper, allow_unicode=True, sort_keys=False)
 
 

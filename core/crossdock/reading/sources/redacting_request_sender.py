@@ -143,7 +143,8 @@ class ApiRequestSender:
         except BaseException as error:
             if self._has_left or is_interruption_or_engine_error(error):
                 raise
-            what = f"raised {masked_exception_text_with_place(error, self._api.auth, 'auth_flow', settings=self._api.connection)}"
+            auth, settings = self._api.auth, self._api.connection
+            what = f"raised {masked_exception_text_with_place(error, auth, 'auth_flow', settings=settings)}"
             raise AuthorCodeError(AUTH, what, where=self._api.base_url) from error
 
     def download(self, address: str, path: Path, *, authorized: bool) -> Answer:

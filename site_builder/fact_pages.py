@@ -14,12 +14,12 @@ from crossdock.values import config_file, exact_json, yaml_reader
 from crossdock.values.config_base_types import MAX_SECRET_BYTES
 from crossdock.values.field_types import MAX_ID_LENGTH
 from crossdock.values.record_keys import MAX_KEY_BYTES
-from crossdock.values.texts_of_numbers_and_times import size_text
+from crossdock.values.texts_of_numbers_and_times import byte_size_text
 from site_builder.markdown_text import code, table
 
 
 def _size(size: int) -> str:
-    return size_text(size).replace(".0 ", " ")
+    return byte_size_text(size).replace(".0 ", " ")
 
 
 _UNPACKING = UnpackingLimits()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from crossdock.mapping.resource_types import WRITTEN, personal_members
+from crossdock.mapping.resource_types import WRITABLE_RESOURCE_TYPES, personal_members
 from crossdock.values.schema_descriptions_from_docstrings import SchemaGeneratorWithDescriptions
 from site_builder.markdown_text import code, escaped, paragraphs, table
 from site_builder.schema_types import Types
@@ -38,7 +38,7 @@ def pages() -> Iterator[tuple[str, str]]:
     parts: dict[str, Any] = {}
     schemas = {
         name: kind.draft.model_json_schema(schema_generator=SchemaGeneratorWithDescriptions)
-        for name, kind in WRITTEN.items()
+        for name, kind in WRITABLE_RESOURCE_TYPES.items()
     }
     for schema in schemas.values():
         parts |= schema.get("$defs", {})
@@ -46,7 +46,7 @@ def pages() -> Iterator[tuple[str, str]]:
     types = Types({name: _Part(name.removesuffix("Draft")) for name in parts}, "resources")
     text = [_INTRODUCTION]
     for name, schema in schemas.items():
-        text += [f"## {name}\n", _members(schema, personal_members(WRITTEN[name].draft), types)]
+        text += [f"## {name}\n", _members(schema, personal_members(WRITABLE_RESOURCE_TYPES[name].draft), types)]
     for name, schema in parts.items():
         text += [f"## {name.removesuffix('Draft')}\n", paragraphs(schema.get("description", ""))]
         personal = {member for member, each in schema["properties"].items() if "x-personal" in str(each)}

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from crossdock.errors import RecordError
 from crossdock.mapping.declarative import MemberOverrides
 from crossdock.mapping.external_ids import Ours
-from crossdock.mapping.resource_types import WRITTEN, ResourceType, subset_model_with_optional_members
-from crossdock.mapping.row_order_and_cursors import Checkpoint, Cursor, OrderBy, as_order_by
+from crossdock.mapping.resource_types import WRITABLE_RESOURCE_TYPES, ResourceType, subset_model_with_optional_members
+from crossdock.mapping.row_order_and_cursors import Checkpoint, Cursor, OrderBy, as_order_by_objects
 from crossdock.mapping.stream_declaration import PLATFORM, Filter, Mode, StreamDeclaration
 from crossdock.reading.sources.stream_context import Context, Settings
 from crossdock.resources import ResourceModel, ResourceName
@@ -130,7 +130,7 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
         if self.target_resource is not None:
             return self.target_resource
         assert self.resource is not None  # checked when the config is loaded
-        return WRITTEN[self.resource]
+        return WRITABLE_RESOURCE_TYPES[self.resource]
 
     @abstractmethod
     def pull(self, ctx: Context[S], since: str | None) -> Iterator[RawBatch | Checkpoint]:
@@ -295,7 +295,7 @@ class Stream(StreamDeclaration, ABC, Generic[S]):
         """Count what rows of one record have if the source lists the record twice: all of them are mapped."""
         if repeated := len(record.rows) - len({tuple(row.values()) for row in record.rows}):
             record.parts["row equal to another one of its record"] = repeated
-        order_by = as_order_by(self.order_by)
+        order_by = as_order_by_objects(self.order_by)
         if order_by and len({tuple(item.position(row) for item in order_by) for row in record.rows}) > 1:
             record.parts["record of rows with different order_by"] = 1
 

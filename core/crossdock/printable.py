@@ -68,7 +68,7 @@ MASK = "(secret)"
 SHORTEST = 8  # a shorter one is a test's secret, and part of many words
 
 
-def redacted(text: str, secrets: Iterable[str]) -> str:
+def mask_secrets(text: str, secrets: Iterable[str]) -> str:
     """Replace each of *secrets* that has at least `SHORTEST` characters by `MASK`."""
     for secret in secrets:
         if len(secret) >= SHORTEST:

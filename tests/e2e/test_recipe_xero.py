@@ -15,7 +15,7 @@ from tests.partners.xero import ORGANISATION, RETRY_AFTER_S, Xero
 
 from crossdock.reading.transport.token_file import StoredTokens, TokenFile
 from crossdock.testing.sandbox_syncs import write_private_file
-from crossdock.values.texts_of_numbers_and_times import time_text
+from crossdock.values.texts_of_numbers_and_times import json_time_text
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def recipe(tmp_path: Path) -> Iterator[Recipe]:
     tenant = write_private_file(tmp_path / "organisation", ORGANISATION)
     changes = {"base_url": "URL/api.xro/2.0", "auth": auth, "headers": {"xero-tenant-id": tenant}}
     granted = fake.connected()
-    stored = StoredTokens(granted["access_token"], granted["refresh_token"], 0, time_text(clock.now()))
+    stored = StoredTokens(granted["access_token"], granted["refresh_token"], 0, json_time_text(clock.now()))
     with TokenFile(tokens).locked():  # as `crossdock connect` leaves it, half an hour later
         TokenFile(tokens).write(stored)
     with opened(tmp_path, "xero.yaml", fake, clock, {"xero": changes}) as made:

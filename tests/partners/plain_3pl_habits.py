@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from tests.partners.partner_server import PartnerAnswer
 
 from crossdock.values.exact_json import decimal_text
-from crossdock.values.texts_of_numbers_and_times import time_text
+from crossdock.values.texts_of_numbers_and_times import json_time_text
 
 WORDS: Mapping[str, str] = MappingProxyType(
     {
@@ -77,11 +77,11 @@ class Habits:
         """*moment* in whole seconds. Texts sort as times do, except in the hour that a local clock repeats."""
         moment = moment.replace(microsecond=0)
         if self.timezone is None:
-            return time_text(moment)
+            return json_time_text(moment)
         return moment.astimezone(ZoneInfo(self.timezone)).replace(tzinfo=None).isoformat()
 
     def asked_time(self, text: str) -> str:
-        """A time in a request as `time_text` writes it. Without an offset it is local time, or UTC without a time zone.
+        """A time in a request as `json_time_text` writes it. Without an offset it is local time, or UTC without a time zone.
 
         Raises:
             RefusedError: If it is not in ISO 8601.

@@ -23,7 +23,7 @@ from crossdock.cli.schedule import schedule
 from crossdock.config.project import project
 from crossdock.services.fleet import executor_kinds_by_entry_point
 from crossdock.services.fleet.tenants_and_watched_configs import WatchedTenantConfigs, load_fleet_base
-from crossdock.values.serving import ServerNames
+from crossdock.values.serving import AllowedHostNames
 
 DEPLOY, FLEET = ROOT / "configs" / "deploy", ROOT / "configs" / "fleet"
 MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
@@ -207,7 +207,7 @@ def test_probes_of_the_schedulers_are_accepted(probe: str, path: str) -> None:
     assert SCHEDULER["args"][SCHEDULER["args"].index("--health") + 1] == f"0.0.0.0:{port['containerPort']}"
     headers = [(b"host", f"10.1.2.3:{port['containerPort']}".encode())]
     scope = {"type": "http", "server": ("10.1.2.3", port["containerPort"]), "headers": headers}
-    assert ServerNames([], "crossdock schedule").refusal_reason(scope) is None
+    assert AllowedHostNames([], "crossdock schedule").refusal_reason(scope) is None
 
 
 def test_the_fleet_of_the_manifests_loads(tmp_path: Path) -> None:

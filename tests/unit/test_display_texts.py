@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.values.texts_of_numbers_and_times import size_text
+from crossdock.values.texts_of_numbers_and_times import byte_size_text
 
 
 @given(st.integers(0, 2**60))
 def test_a_size_is_rounded_to_a_tenth_of_its_unit(size: int) -> None:
     """The text means the size, up to rounding."""
-    number, unit = size_text(size).split(" ")
+    number, unit = byte_size_text(size).split(" ")
     power = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"].index(unit)
     assert abs(Decimal(number.replace(",", "")) * 1024**power - size) <= Decimal(1024**power) / 20
 
@@ -33,4 +33,4 @@ def test_a_size_is_rounded_to_a_tenth_of_its_unit(size: int) -> None:
 )
 def test_sizes_have_units(size: int, text: str) -> None:
     """A size has one digit after the point, and the largest unit that it reaches."""
-    assert size_text(size) == text
+    assert byte_size_text(size) == text

@@ -8,7 +8,10 @@ from pydantic import BaseModel, Field
 
 from crossdock.config.project import connections_and_bound_streams
 from crossdock.config.project.config_schema import config_schema
-from crossdock.values.schema_descriptions_from_docstrings import SchemaGeneratorWithDescriptions, field_docstrings
+from crossdock.values.schema_descriptions_from_docstrings import (
+    SchemaGeneratorWithDescriptions,
+    docstrings_by_model_field,
+)
 
 
 class Mixin:
@@ -33,7 +36,7 @@ class Model(Base, Mixin):
 def test_fields_have_their_docstrings() -> None:
     """Those of bases and of plain classes included; a description in the field wins."""
     expected = {"shared": "Of a plain class.", "name": "Of a base.", "size": "Over\ntwo lines.", "own": "Not used."}
-    assert field_docstrings(Model) == expected
+    assert docstrings_by_model_field(Model) == expected
     written = Model.model_json_schema(schema_generator=SchemaGeneratorWithDescriptions)["properties"]
     assert {name: member.get("description") for name, member in written.items()} == {
         "shared": "Of a plain class.",

@@ -187,7 +187,7 @@ def test_each_word_of_reports_is_explained(word: str) -> None:
 
 def test_a_word_of_reports_that_is_also_a_code_has_both_pages() -> None:
     """It has other meanings in a report."""
-    shown = explanations.explanation("rejected")
+    shown = explanations.explanation_of_code_or_word("rejected")
     assert "belongs to no record" in shown
     assert shown.endswith(explanations.page("rejected"))
 
@@ -195,10 +195,10 @@ def test_a_word_of_reports_that_is_also_a_code_has_both_pages() -> None:
 def test_an_unknown_code_names_those_that_are_near() -> None:
     """With the advice to list all where none is."""
     with pytest.raises(ConfigError) as error:
-        explanations.explanation("state_bussy")
+        explanations.explanation_of_code_or_word("state_bussy")
     assert error.value.hint == "did you mean state_busy or state_newer?" or "state_busy" in str(error.value.hint)
     with pytest.raises(ConfigError) as error:
-        explanations.explanation("zzzz")
+        explanations.explanation_of_code_or_word("zzzz")
     assert error.value.hint == "crossdock explain lists all"
 
 

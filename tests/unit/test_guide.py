@@ -24,7 +24,7 @@ from tests.unit.test_docs import CONFIGURE, EXAMPLES, SOURCE_FILES, WHOLE, block
 from crossdock import ProductDraft
 from crossdock.cli.main import main
 from crossdock.config.schedules import Schedule
-from crossdock.config.schedules.due_times import due_between
+from crossdock.config.schedules.due_times import due_times_between
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.delimited_files import read_delimited_rows
 from crossdock.reading.formats.delimited_layout import DelimitedFormat, Trailer
@@ -137,14 +137,14 @@ def test_the_comments_of_the_schedule_examples_are_true() -> None:
     berlin = ZoneInfo("Europe/Berlin")
     invoices, stock = (Schedule.model_validate(jobs[name]["schedule"]) for name in ("invoices", "stock"))
     week = datetime(2026, 12, 24, tzinfo=berlin), datetime(2026, 12, 31, tzinfo=berlin)
-    assert [one.instant.astimezone(berlin) for one in due_between(invoices, *week)] == [
+    assert [one.instant.astimezone(berlin) for one in due_times_between(invoices, *week)] == [
         datetime(2026, 12, 28, 6, tzinfo=berlin)
     ]
     day = datetime(2026, 11, 20, tzinfo=berlin), datetime(2026, 11, 20, 23, 30, tzinfo=berlin)
-    times = [one.instant.astimezone(berlin).strftime("%H:%M") for one in due_between(stock, *day)]
+    times = [one.instant.astimezone(berlin).strftime("%H:%M") for one in due_times_between(stock, *day)]
     assert times == ["01:30", "06:00", "12:00", "18:00"]
     christmas = datetime(2026, 12, 24, 12, tzinfo=berlin), datetime(2026, 12, 26, 23, 59, tzinfo=berlin)
-    assert list(due_between(stock, *christmas)) == []
+    assert list(due_times_between(stock, *christmas)) == []
 
 
 def streams_of(config: dict[str, Any]) -> list[dict[str, Any]]:

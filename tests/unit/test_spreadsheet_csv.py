@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.values.formula_guarded_csv import guard_formulas, unguard_formulas, write_rows
+from crossdock.values.formula_guarded_csv import guard_formulas, unguard_formulas, write_csv_rows_guarding_formulas
 
 CELLS = st.text(st.sampled_from("=+-@',;\"\t\r\n 5a.\uff1d"), max_size=8)
 
@@ -47,7 +47,7 @@ def test_each_cell_comes_back_exactly(cell: str) -> None:
 def test_no_separator_makes_a_formula(row: list[str], separator: str) -> None:
     """A file read with any separator has no cell that is a formula."""
     out = io.StringIO(newline="")
-    assert write_rows(out, [row]) == 1
+    assert write_csv_rows_guarding_formulas(out, [row]) == 1
     for cells in csv.reader(io.StringIO(out.getvalue(), newline=""), delimiter=separator):
         for cell in cells:
             parts = cell.strip(" \t\r\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.mapping.resource_types import WRITTEN, ResourceType
+from crossdock.mapping.resource_types import WRITABLE_RESOURCE_TYPES, ResourceType
 from crossdock.mapping.stream_declaration import AdoptBy, OnGone, adopt_option_problem, removal_problem
 from crossdock.resources import CustomerDraft
 
@@ -46,16 +46,16 @@ def test_what_is_written_once_is_deleted_only_if_its_target_permits_it(
 )
 def test_records_are_matched_by_a_text_of_what_can_be_changed(resource: str, member: str, refusal: str | None) -> None:
     """Neither numbers nor ids of other records nor fixed values tell one record from another."""
-    found = adopt_option_problem(WRITTEN[resource], AdoptBy(by=member), "platform", ())
+    found = adopt_option_problem(WRITABLE_RESOURCE_TYPES[resource], AdoptBy(by=member), "platform", ())
     assert (found is None) == (refusal is None)
     assert (found or "").startswith(refusal or "")
 
 
 def test_only_whole_records_of_the_platform_are_taken_over() -> None:
     """A contribution says itself which record it is about, and the lists of partners are not read."""
-    product, by = WRITTEN["product"], AdoptBy(by="sku")
+    product, by = WRITABLE_RESOURCE_TYPES["product"], AdoptBy(by="sku")
     assert "go to the platform" in (adopt_option_problem(product, by, "plain.items", ()) or "")
     assert "write whole records" in (adopt_option_problem(product, by, "platform", ("sku",)) or "")
     assert adopt_option_problem(product, by, "platform", (), {"sku": "SKU"}) is None
     assert adopt_option_problem(product, by, "platform", (), {"name": "NAME"}) == "map does not make sku"
-    assert adopt_option_problem(WRITTEN["invoice"], "external_id", "platform", ()) is None
+    assert adopt_option_problem(WRITABLE_RESOURCE_TYPES["invoice"], "external_id", "platform", ()) is None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crossdock.errors import RecordError
 from crossdock.values.raw_rows_and_records import RawBatch, Record
-from crossdock.values.time_formats_and_zones import TimeFormat, check_layout
+from crossdock.values.time_formats_and_zones import TimeFormat, raise_if_invalid_time_format
 
 ZONES = st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 
@@ -207,14 +207,14 @@ def test_spaces_case_and_zeros_that_cannot_be_mistaken_do_not_matter(text: str, 
 def test_a_format_without_a_year_or_that_machines_read_differently_is_refused(layout: str) -> None:
     """A day without a year would be one of 1900."""
     with pytest.raises(ValueError, match="year|alike|valid date format|not a date format"):
-        check_layout(layout)
+        raise_if_invalid_time_format(layout)
 
 
 def test_a_format_with_hours_of_twelve_needs_am_or_pm() -> None:
     """12:30 would be half past midnight, and all other times of an afternoon bad values."""
     with pytest.raises(ValueError, match="has hours of 12 without AM or PM; add %p, or use %H"):
-        check_layout("%d.%m.%Y %I:%M")
-    check_layout("%m/%d/%Y %I:%M %p")
+        raise_if_invalid_time_format("%d.%m.%Y %I:%M")
+    raise_if_invalid_time_format("%m/%d/%Y %I:%M %p")
 
 
 BERLIN = [  # the local time, and the hours in UTC that it may be

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from crossdock.mapping.row_order_and_cursors import ANY_TIME_ZONE, LateRecords, latest_time_of_change
+from crossdock.mapping.row_order_and_cursors import ANY_TIME_ZONE, LateRecordTracker, latest_time_of_change
 from crossdock.sources import Checkpoint, Window
 from crossdock.values.raw_rows_and_records import JSON
 
@@ -27,7 +27,7 @@ class WindowCheckpoints:
 
     def __init__(self, timezone: str | None) -> None:
         self._zone = ZoneInfo(timezone) if timezone else UTC
-        self._late = LateRecords(timedelta())
+        self._late = LateRecordTracker(timedelta())
 
     def add_rows(self, rows: pl.DataFrame, window: Window, asked_at: datetime) -> None:
         """Take the times of *rows* into account, which a request for *window* listed, *asked_at* by the API's clock."""

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from crossdock import Context
-from crossdock.mapping.row_order_and_cursors import OVERLAP_S, LateRecords, format_iso_instant_cursor
+from crossdock.mapping.row_order_and_cursors import OVERLAP_S, LateRecordTracker, format_iso_instant_cursor
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.sources import Checkpoint
 from crossdock.values import exact_json
@@ -83,7 +83,7 @@ def _store_list(
     made_at: Callable[[], datetime | None],
 ) -> StoredList:
     path = ctx.run.work / f"{ctx.connection}-{name}-{quote(since or 'all', safe='')}.jsonl"
-    started, has_records, doubt, late = ctx.run.clock.now(), False, None, LateRecords(timedelta())
+    started, has_records, doubt, late = ctx.run.clock.now(), False, None, LateRecordTracker(timedelta())
     with path.open("wb") as file:
         for read in (pages, more):
             asked_at = ctx.run.clock.now()

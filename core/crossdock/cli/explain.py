@@ -29,7 +29,7 @@ def explain(code: tuple[str, ...], *, as_json: bool) -> None:
     """
     if code:
         name = " ".join(code).strip("[]")
-        text = explanations.explanation(name)
+        text = explanations.explanation_of_code_or_word(name)
         echo_document_text(json.dumps({"code": name, "page": text})) if as_json else print_sentences(
             *text.rstrip().split("\n")
         )

@@ -14,7 +14,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.scheduler_and_webhook_service import stop_event_with_logged_notice
 from crossdock.cli.shared_options_messages_and_signals import print_sentences
 from crossdock.config.project.project import Project
-from crossdock.config.schedules.due_times import Due, due_between
+from crossdock.config.schedules.due_times import DueTime, due_times_between
 from crossdock.config.schedules.job_and_schedule_config import jobs_in_order
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.runs import session_shared_by_runs, sync_and_replay
@@ -80,12 +80,12 @@ def _parse_date_or_latest(text: str) -> date | None:
     return day
 
 
-def _due_runs(loaded: Project, job: str, day: date | None, now: datetime) -> deque[Due]:
+def _due_runs(loaded: Project, job: str, day: date | None, now: datetime) -> deque[DueTime]:
     schedule = loaded.jobs[job].schedule
     if day is None:
-        return deque(due_between(schedule, now - _LOOKS_BACK, now), maxlen=1)
+        return deque(due_times_between(schedule, now - _LOOKS_BACK, now), maxlen=1)
     around = datetime.combine(day, datetime.min.time(), now.tzinfo)
-    found = due_between(schedule, around - timedelta(days=3), min(now, around + timedelta(days=40)))
+    found = due_times_between(schedule, around - timedelta(days=3), min(now, around + timedelta(days=40)))
     return deque(each for each in found if each.business_date == day)
 
 
@@ -109,7 +109,7 @@ class _JobRuns:
         else:
             print_sentences(f"{self._job} for {day}: {text}", err=True)
 
-    def execute_report_and_notify(self, at: Due) -> int:
+    def execute_report_and_notify(self, at: DueTime) -> int:
         log = self._make_run_log(at.business_date)
         with ExitStack() as stack:
             if self._is_logged:
@@ -150,13 +150,13 @@ class _JobRuns:
             apply_retention_until_done(self._loaded, self._clock, interrupt)
         return done.report.exit_code
 
-    def _stored_scheduled_run(self, at: Due) -> ScheduledRun | None:
+    def _stored_scheduled_run(self, at: DueTime) -> ScheduledRun | None:
         with suppress(CrossdockError), self._loaded.read_state() as tx:
             return tx.scheduled_runs.get(self._job, at.instant, at.business_date)
         return None
 
     def _run(
-        self, at: Due, log: RunLog, timings: Timings, interrupt: threading.Event, earlier: ScheduledRun | None
+        self, at: DueTime, log: RunLog, timings: Timings, interrupt: threading.Event, earlier: ScheduledRun | None
     ) -> _Ended | None:
         due_run = DueRun(self._job, at.instant, at.business_date)
         with session_shared_by_runs.open_session(

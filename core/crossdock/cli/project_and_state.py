@@ -87,7 +87,7 @@ def read_state_of_config(config: Path) -> Iterator[tuple[Transaction, str]]:
     from crossdock.config import state_location
     from crossdock.state import State
 
-    found = state_location.locate_state(config, *overriding_config_files(config))
+    found = state_location.state_url_and_tenant_or_none(config, *overriding_config_files(config))
     url, pin = found or ((loaded := load_project(config)).state_url, loaded.pinned_tenant)
     with ExitStack() as stack:
         try:

@@ -23,7 +23,7 @@ from crossdock.cli.shared_options_messages_and_signals import (
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 from crossdock.values.run_progress_and_messages import error_documents
-from crossdock.values.texts_of_numbers_and_times import aligned_decimals, count_with_noun, time_text
+from crossdock.values.texts_of_numbers_and_times import aligned_decimals, count_with_noun, json_time_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -165,7 +165,7 @@ def _raise_if_options_conflict(out: Path | None, sample: int | None, seed: int |
 def _result_document(found: Reconciliation) -> dict[str, Any]:
 
     return {
-        "at": time_text(found.at),
+        "at": json_time_text(found.at),
         "compared": dict(found.compared),
         "differences": [
             {"resource": resource, "class": name, "records": number}

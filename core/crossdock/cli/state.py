@@ -14,7 +14,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.project_and_state import load_project, read_state_of_config
 from crossdock.cli.shared_options_messages_and_signals import CommandGroup, common_options, help_example
 from crossdock.values.clock import SystemClock
-from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text, size_text, time_text
+from crossdock.values.texts_of_numbers_and_times import byte_size_text, count_with_noun, instant_text, json_time_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -85,7 +85,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
             done = purge_state(opened, loaded.state_url, ages)
             removed = {name: number for name, number in structs.asdict(done).items() if number}
             change.set_before_and_after(
-                before={"older_than": time_text(ages.others.replace(microsecond=0))}, after=removed
+                before={"older_than": json_time_text(ages.others.replace(microsecond=0))}, after=removed
             )
     if as_json:
         terminal_output.print_json({"dry_run": dry_run, "before": ages.others, **structs.asdict(done)})
@@ -180,7 +180,7 @@ def stats(config: Path, *, as_json: bool) -> None:
         terminal_output.print_json({**structs.asdict(contents), **nested})
         return
     console = terminal_output.output_console()
-    rows = [(table.name, table.rows, size_text(table.size)) for table in contents.tables]
+    rows = [(table.name, table.rows, byte_size_text(table.size)) for table in contents.tables]
     console.print(
         terminal_output.make_fitting_table(
             "Tables", ("table", "rows", "size of rows"), rows, numbers=("rows", "size of rows")
@@ -212,7 +212,7 @@ def compact(config: Path, *, as_json: bool) -> None:
             compact_state(loaded.state_url)
             after = _state_size_in_bytes(loaded)
         change.set_before_and_after(before={"bytes": before}, after={"bytes": after})
-    text = f"compacted the state: {size_text(before)} before, {size_text(after)} after"
+    text = f"compacted the state: {byte_size_text(before)} before, {byte_size_text(after)} after"
     terminal_output.print_result({"before": before, "after": after}, text, as_json=as_json)
 
 
@@ -222,8 +222,8 @@ def _state_size_in_bytes(loaded: Project) -> int:
 
 
 def _contents_summary(contents: StateContents) -> str:
-    free = "" if contents.free is None else f", {size_text(contents.free)} of it free ('crossdock state compact')"
-    parts = [f"on disk: {size_text(contents.size)}{free}"]
+    free = "" if contents.free is None else f", {byte_size_text(contents.free)} of it free ('crossdock state compact')"
+    parts = [f"on disk: {byte_size_text(contents.size)}{free}"]
     parts += [f"operations {status.replace('_', ' ')}: {number:,}" for status, number in contents.unsettled.items()]
     if contents.oldest is None:
         return "\n".join([*parts, "all operations are settled"])

@@ -18,7 +18,7 @@ from crossdock.values.run_progress_and_messages import (
     error_texts,
     warning_and_note_texts,
 )
-from crossdock.values.texts_of_numbers_and_times import duration_text, instant_text, time_text
+from crossdock.values.texts_of_numbers_and_times import duration_text, instant_text, json_time_text
 
 if TYPE_CHECKING:  # rich is imported when a table or a bar is drawn; JSON does not need it
     from rich.console import Console
@@ -45,7 +45,7 @@ def print_json(document: Any) -> None:
 
 
 def _non_json_value_text(value: Any) -> str:
-    return time_text(value) if isinstance(value, date) else str(value)
+    return json_time_text(value) if isinstance(value, date) else str(value)
 
 
 def print_result(document: Any, *lines: str, as_json: bool) -> None:

@@ -1,6 +1,6 @@
 """Where a config file has its state.
 
-`locate_state` needs three settings and no models, so that commands that only read the state begin quickly, also while
+`state_url_and_tenant_or_none` needs three settings and no models, so that commands that only read the state begin quickly, also while
 other settings are wrong.
 """
 
@@ -17,7 +17,7 @@ from crossdock.values.web_address_checks import checked_base_url_without_slash
 DEFAULT_STATE = "sqlite:///crossdock.db"
 
 
-def locate_state(path: Path, *overrides: Path) -> tuple[StateUrl, PinnedTenant] | None:
+def state_url_and_tenant_or_none(path: Path, *overrides: Path) -> tuple[StateUrl, PinnedTenant] | None:
     """Return where the state is, and whose it is; None if one of these settings is wrong, which a full load reports."""
     document = config_file.read_config_with_overrides(path, *overrides)
     platform, state = document.data.get("platform"), document.data.get("state", DEFAULT_STATE)

@@ -37,11 +37,11 @@ from crossdock.connector import Settings, Stream, columns_in_stream_attributes
 from crossdock.errors import ConfigError, FindingsError
 from crossdock.mapping import lookup_and_join_settings
 from crossdock.mapping.declarative import Const, Each, Form, MemberOverrides, Nested, RecordMap, Total, When
-from crossdock.mapping.external_ids import ours_problem
+from crossdock.mapping.external_ids import ours_setting_problem
 from crossdock.mapping.from_column import FromColumn
 from crossdock.mapping.lookup_and_join_settings import Join, Lookup
-from crossdock.mapping.python_function import PythonFunction, load
-from crossdock.mapping.resource_types import WRITTEN, ResourceType
+from crossdock.mapping.python_function import PythonFunction, load_python_function
+from crossdock.mapping.resource_types import WRITABLE_RESOURCE_TYPES, ResourceType
 from crossdock.mapping.row_order_and_cursors import Cursor
 from crossdock.mapping.stream_declaration import (
     EVERY_WITHOUT_LIST,
@@ -97,7 +97,7 @@ Members = Mapping[str, Form]
 
 def _members_or_loaded_function(value: Any, members: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
     if isinstance(value, str):
-        return load(value, info.context["folder"] if info.context else Path())
+        return load_python_function(value, info.context["folder"] if info.context else Path())
     return value if isinstance(value, PythonFunction) else members(value)
 
 
@@ -153,7 +153,7 @@ class StreamConfig(ConfigModel, StreamDeclaration):
             raise make_pydantic_error_at_key(("deleted",), MARKS_IN_SNAPSHOT)
         if reason := empty_export_option_problem(self.mode, self.empty):
             raise make_pydantic_error_at_key(("empty",), reason)
-        if reason := ours_problem(self.ours, self.skip, self.read_resource):
+        if reason := ours_setting_problem(self.ours, self.skip, self.read_resource):
             raise make_pydantic_error_at_key(("ours",), reason)
         if self.gone.every is not None and not self.lists_existing:
             raise make_pydantic_error_at_key(("gone", "every"), EVERY_WITHOUT_LIST)
@@ -346,7 +346,7 @@ class DeclaredStream(Stream[S]):
         self.deleted = None if self.deleted is None else self.deleted.if_all_is_read(unread)
 
     def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
-        lookup_and_join_settings.refuse_failed_lookups_and_joins(record, self._lookups, self._joins)
+        lookup_and_join_settings.raise_if_lookup_or_join_failed(record, self._lookups, self._joins)
         lookup_and_join_settings.count_missing_and_older_rows(record, self._lookups, self._joins)
         made: ResourceModel | Mapping[str, Any] = self._map(record)
         return made
@@ -571,7 +571,7 @@ def check_and_complete_declaration(name: str, stream: Stream[Any], targets: Dest
         raise ConfigError(f"{name}: {problem}", hint=_fix_hint(type(stream)), code="connector_invalid")
 
 
-def refuse_reserved_column_names(name: str, stream: Stream[Any], where: str) -> None:
+def raise_if_column_name_reserved(name: str, stream: Stream[Any], where: str) -> None:
     """Check that no column in the config or class of *stream* is reserved. ``uses`` may name the whole record."""
     cursor = {stream.cursor.column} if stream.cursor is not None else set[str]()
     whole = () if isinstance(stream, DeclaredStream) else stream.uses or ()
@@ -604,8 +604,8 @@ def _problems_found_while_completing(stream: Stream[Any], targets: Destinations)
     if resource is not None and not isinstance(resource, str):
         yield f"resource must be text such as 'product', not {type_name_of_wrong_value(resource).removesuffix(',')}"
         return
-    if resource is not None and resource not in WRITTEN:
-        advice = unknown_key_message(str(resource), list(WRITTEN)).removeprefix("unknown key; ")
+    if resource is not None and resource not in WRITABLE_RESOURCE_TYPES:
+        advice = unknown_key_message(str(resource), list(WRITABLE_RESOURCE_TYPES)).removeprefix("unknown key; ")
         yield f"unknown resource {resource!r}; {advice}"
     declared = (name for name in _Declaration.model_fields if getattr_static(stream, name, _NOTHING) is not _NOTHING)
     given = {name: getattr(stream, name) for name in declared}
@@ -674,7 +674,7 @@ def _set_member_overrides_and_uses(stream: Stream[Any], facts: _Declaration) -> 
 
 
 def _conflicts_between_class_attributes(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:
-    if reason := ours_problem(facts.ours, facts.skip, facts.reads):
+    if reason := ours_setting_problem(facts.ours, facts.skip, facts.reads):
         yield f"ours {reason}"
     if facts.group_by is not None and tuple(facts.group_by) != tuple(facts.key):
         yield "group_by and key must name the same columns"

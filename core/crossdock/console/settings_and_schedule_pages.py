@@ -19,7 +19,7 @@ from crossdock.config.project.effective_config import (
     effective_settings,
 )
 from crossdock.config.project.project import Project
-from crossdock.config.schedules.due_times import windows_between
+from crossdock.config.schedules.due_times import blackout_windows_between
 from crossdock.config.schedules.job_and_schedule_config import JOBS_EXAMPLE, JobConfig, Schedule
 from crossdock.console.action_definitions import permitted_action_links
 from crossdock.console.page_request_context import PageRequest
@@ -98,7 +98,7 @@ def _holidays_and_blackouts(schedule: Schedule, now: datetime, until: datetime) 
     found: dict[date, list[str]] = defaultdict(list)
     for day in schedule.holidays:
         found[day].append("holiday")
-    for begin, end in windows_between(schedule, now, until):
+    for begin, end in blackout_windows_between(schedule, now, until):
         first, last = begin.astimezone(schedule.zone), end.astimezone(schedule.zone)
         shown = f"{last:%H:%M}" if last.date() == first.date() else f"{last:%a %H:%M}"
         found[max(first, now.astimezone(schedule.zone)).date()].append(f"blackout {first:%H:%M} to {shown}")

@@ -36,7 +36,7 @@ from crossdock.values.safe_local_files import (
     read_regular_file_within_limit,
     replace_file_atomically,
 )
-from crossdock.values.texts_of_numbers_and_times import time_text
+from crossdock.values.texts_of_numbers_and_times import json_time_text
 
 
 class PlanFile(str):
@@ -123,7 +123,7 @@ class StartedCommands:
             "person": printable(who.name),
             "address": printable(who.address),
             "reason": printable(who.reason),
-            "started_at": time_text(at),
+            "started_at": json_time_text(at),
         }
         try:
             for folder in (self._folder.parent, self._folder):

@@ -60,7 +60,7 @@ class Tenant(Struct):
         found = (
             None
             if known is not None and known[0] == self.config_files_stamp()
-            else state_location.locate_state(*self.files)
+            else state_location.state_url_and_tenant_or_none(*self.files)
         )
         if found is None:
             loaded = self.project()

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from crossdock.config.schedules.due_times import Due, first_due_per_business_date
+from crossdock.config.schedules.due_times import DueTime, first_due_time_per_business_date
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.console.run_progress import progress_text
 from crossdock.console.tenant_configs_and_states import Tenant, Tenants
@@ -145,12 +145,12 @@ def _job_overviews(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime
         )
 
 
-def _missed_run(job: JobConfig, last: ScheduledRun | None, now: datetime) -> Due | None:
+def _missed_run(job: JobConfig, last: ScheduledRun | None, now: datetime) -> DueTime | None:
     """Return the first run that should have begun; None if there is none."""
     if last is None or not last.is_finished:  # before the service sees a job, nothing of it is due
         return None
     since = max(last.due, now - _LOOKS_BACK)
-    found = first_due_per_business_date(job.schedule, since, now - LATE)
+    found = first_due_time_per_business_date(job.schedule, since, now - LATE)
     return next((each for each in found if each.business_date > last.business_date), None)
 
 

@@ -45,8 +45,14 @@ from crossdock.console.visitors_and_roles import NOBODY, Person, Role, local_use
 from crossdock.errors import ConfigError, CrossdockError, add_code_to_first_line
 from crossdock.printable import is_storable
 from crossdock.values.clock import Clock
-from crossdock.values.serving import ConnectionLimits, ServerLimits, ServerNames, is_cross_site_request, serve_in_thread
-from crossdock.values.serving.cross_site_protection import PAGE_HEADERS, FormError, FormTokens, Session
+from crossdock.values.serving import (
+    AllowedHostNames,
+    ConnectionLimits,
+    ServerLimits,
+    is_cross_site_request,
+    serve_in_thread,
+)
+from crossdock.values.serving.cross_site_protection import PAGE_HEADERS, CsrfTokens, FormError, Session
 
 COOKIE = "crossdock_console_session"
 SIGN_IN = "/sign-in"
@@ -75,7 +81,9 @@ IdentifyPerson = Callable[[Request, Session], Person | None]
 """Returns who sent a request; None if nobody has signed in."""
 
 
-def build_web_app(console: Console, pages: Sequence[PageRoute], names: ServerNames, who_is: IdentifyPerson) -> ASGIApp:
+def build_web_app(
+    console: Console, pages: Sequence[PageRoute], names: AllowedHostNames, who_is: IdentifyPerson
+) -> ASGIApp:
     """Return the application. Without a person, a page is answered by that where one signs in, and a form by 401."""
     endpoints = _PageEndpoints(console, who_is, {page.path for page in pages if not page.is_form})
     routes = [
@@ -98,7 +106,7 @@ class _Cookie(TypedDict):
 class _PageEndpoints:
     def __init__(self, console: Console, who_is: IdentifyPerson, shown: Container[str]) -> None:
         self._console, self._who_is, self._shown = console, who_is, shown
-        self._tokens = FormTokens()
+        self._tokens = CsrfTokens()
         self._for_people, self._for_anybody = CapacityLimiter(_AT_ONCE), CapacityLimiter(_AT_ONCE)
 
     def make_endpoint(self, page: PageRoute) -> Callable[[Request], Awaitable[Response]]:
@@ -234,7 +242,7 @@ def _asset_endpoint(name: str, kind: str) -> Callable[[Request], Response]:
     return respond
 
 
-def _refuse_foreign_requests(served: ASGIApp, names: ServerNames) -> ASGIApp:
+def _refuse_foreign_requests(served: ASGIApp, names: AllowedHostNames) -> ASGIApp:
     """Refuse requests for another host or from a page of another site, and protect what is answered."""
 
     async def protected(scope: Scope, receive: Receive, send: Send) -> None:
@@ -303,7 +311,7 @@ def serve_console_in_thread(
     allowed_hosts: Iterable[str] = (),
     protection: Protection = _THIS_MACHINE,
 ) -> Iterator[str]:
-    """Serve the pages and yield the base address. *allowed_hosts* are as in `ServerNames`.
+    """Serve the pages and yield the base address. *allowed_hosts* are as in `AllowedHostNames`.
 
     Raises ConfigError if the console would be reachable beyond this machine without TLS or sign-in.
     """
@@ -317,7 +325,7 @@ def serve_console_in_thread(
     protection.raise_if_unprotected(host)
     sign_in, user = protection.make_sign_in(clock), local_user_as_administrator()
     console = Console(tenants, TenantOverviewCache(tenants, clock), clock, sign_in=sign_in)
-    names = ServerNames(allowed_hosts, "crossdock console")
+    names = AllowedHostNames(allowed_hosts, "crossdock console")
     served = build_web_app(console, PAGE_ROUTES, names, sign_in.person_of_session if sign_in else lambda _, __: user)
     guarded, tls = protection.wrap_app_with_proxy_checks(served), protection.self_renewing_tls_context()
     try:

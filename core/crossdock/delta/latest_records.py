@@ -59,7 +59,7 @@ from crossdock.delta.source_units_and_small_batches import (
 from crossdock.delta.state_comparison import KeyOrder
 from crossdock.errors import RefusedError
 from crossdock.mapping.external_ids import NOT_OURS
-from crossdock.mapping.row_order_and_cursors import as_order_by
+from crossdock.mapping.row_order_and_cursors import as_order_by_objects
 from crossdock.reading.formats.suspicious_cells import Suspicion, find_suspicious_cells_by_column
 from crossdock.state import DeadLetter
 from crossdock.values.raw_rows_and_records import (
@@ -138,7 +138,7 @@ class LatestRecords:
         self._free_bytes = _HELD_BYTES
         self._small = SmallBatches(stream)
         self._without_key = RowsWithoutKey(stream, name)
-        self._notations = TextNotations(as_order_by(stream.order_by))
+        self._notations = TextNotations(as_order_by_objects(stream.order_by))
         fp = pl.UInt64 if stream.fingerprint == "xxh3_64" else fingerprint.HASH
         ordered = {POSITION: pl.String} if stream.order_by else {}
         grouped = {ROWS: pl.UInt32} if stream.group_by else {}

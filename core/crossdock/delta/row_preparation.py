@@ -13,7 +13,7 @@ from crossdock.connector import Stream
 from crossdock.delta import fingerprint, sortable_row_positions
 from crossdock.errors import RefusedError
 from crossdock.mapping.external_ids import NOT_OURS, Ours
-from crossdock.mapping.row_order_and_cursors import OrderBy, as_order_by
+from crossdock.mapping.row_order_and_cursors import OrderBy, as_order_by_objects
 from crossdock.mapping.stream_declaration import Repair, name_of_first_matching_filter
 from crossdock.state import DeadLetter, RecordIdentity
 from crossdock.values.json_paths import INVALID_VALUE, REPLACED_VALUE
@@ -66,7 +66,7 @@ def prepare(
     frame = _add_and_require_used_columns(stream, source, frame)
     text = _columns_of_source(frame)
     frame = _with_keys_from_external_ids(stream.ours, frame)
-    (frame, plain), order_by = _repaired(stream, frame, report_trimmed_count), as_order_by(stream.order_by)
+    (frame, plain), order_by = _repaired(stream, frame, report_trimmed_count), as_order_by_objects(stream.order_by)
     everything = [JSON] if JSON in text else sorted(text)
     used = everything if stream.uses is None else sorted({*stream.uses, *stream.key})
     incomplete = pl.lit(value=False) if stream.incomplete is None else stream.incomplete.expression()

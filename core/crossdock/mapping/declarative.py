@@ -24,10 +24,10 @@ from crossdock.mapping.from_column import (
     Number,
     Scalar,
     Value,
+    cell_text_refusing_containers,
     common_parent_path,
     element_indexes_by_list_path,
     has_content,
-    value_text,
 )
 from crossdock.mapping.stream_declaration import Filter
 from crossdock.printable import BLANKS
@@ -111,7 +111,7 @@ class RefTo(ConfigModel):
         names = tuple(self.columns())
 
         def value(row: Row) -> Reference | None:
-            if not any((value_text(row, name) or "").strip(BLANKS) for name in names):
+            if not any((cell_text_refusing_containers(row, name) or "").strip(BLANKS) for name in names):
                 return None
             parts = tuple([convert.text(row, name) for name in names])
             return Reference(self.ref, parts[0] if len(parts) == 1 else parts, self.namespace)

@@ -117,7 +117,7 @@ def key_texts_without_foreign_records(own: Ours | None, keys: Iterable[Sequence[
             yield text
 
 
-def ours_problem(ours: Ours | None, skip: Iterable[str], reads: str | None) -> str | None:
+def ours_setting_problem(ours: Ours | None, skip: Iterable[str], reads: str | None) -> str | None:
     """Return why *ours* does not fit the other attributes of a stream, or None."""
     if ours is None:
         return None

@@ -38,7 +38,13 @@ from crossdock.values.json_paths import (
     value_at_path_refusing_wrong_containers,
 )
 from crossdock.values.raw_rows_and_records import JSON
-from crossdock.values.time_formats_and_zones import UNIX, Ambiguous, TimeFormat, check_layout, check_zone_name
+from crossdock.values.time_formats_and_zones import (
+    UNIX,
+    Ambiguous,
+    TimeFormat,
+    check_zone_name,
+    raise_if_invalid_time_format,
+)
 
 
 class JsonCells(dict[str, str | None]):
@@ -101,7 +107,7 @@ class JsonCells(dict[str, str | None]):
                 self._count(f"elements of {path} left out, which map does not read")
 
 
-def value_text(row: Row, column: str) -> str | None:
+def cell_text_refusing_containers(row: Row, column: str) -> str | None:
     """Return the cell. Raises RecordError if the row was read as JSON, and an object or a list is there."""
     return row.value_text(column) if isinstance(row, JsonCells) else row[column]
 
@@ -146,7 +152,7 @@ Value = Callable[[Row], Any]  # None leaves the member out
 
 
 def _check_date_format(layout: str) -> str:
-    check_layout(layout)
+    raise_if_invalid_time_format(layout)
     return layout
 
 
@@ -258,7 +264,7 @@ class FromColumn(ConfigModel):
         may_be_blank, is_list = self.as_ in {"decimal", "integer"}, self.join is not None
 
         def value(row: Row) -> Any:
-            cell = row[column] if is_list else value_text(row, column)
+            cell = row[column] if is_list else cell_text_refusing_containers(row, column)
             if not cell or cell in empty or (may_be_blank and cell.isspace()):
                 return default
             made = read(row) if read else cell

@@ -86,7 +86,7 @@ def missing_lookup_row_filter(column: str, lookups: Mapping[str, Lookup]) -> Fil
     return Filter(any=tuple(rows)) if rows else None
 
 
-def refuse_failed_lookups_and_joins(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[str, Join]) -> None:
+def raise_if_lookup_or_join_failed(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[str, Join]) -> None:
     """Raise RecordError, ``unmatched`` or ``rows_disagree``, if a look-up of a row or the join of *record* failed."""
     row = record.row  # the only one of a record with joins
     for name in joins:

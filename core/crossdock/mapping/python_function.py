@@ -39,7 +39,7 @@ class PythonFunction(Struct, frozen=True):
     digest: str
 
 
-def load(reference: str, folder: Path) -> PythonFunction:
+def load_python_function(reference: str, folder: Path) -> PythonFunction:
     """Load and execute ``FILE.py:FUNCTION``, relative to *folder*. Raises ValueError if that fails."""
     name, _, function = reference.rpartition(":")
     if not name.endswith(".py") or not function.isidentifier():

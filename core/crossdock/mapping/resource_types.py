@@ -125,7 +125,7 @@ ACTIONS: Mapping[str, Action] = {
         "invoice_approval", InvoiceApprovalDraft, True, _frozenset_of_resource_names("invoice"), "invoice", "approve"
     ),
 }
-WRITTEN: Mapping[str, ResourceType] = {**RESOURCES, **ACTIONS}
+WRITABLE_RESOURCE_TYPES: Mapping[str, ResourceType] = {**RESOURCES, **ACTIONS}
 """Everything that streams write to the platform."""
 
 

@@ -73,7 +73,7 @@ class OrderBy(ConfigModel):
         return TimeFormat(self.format, self.timezone, self.ambiguous, self.hour_24)
 
 
-def as_order_by(order_by: Sequence[str | OrderBy] | None) -> list[OrderBy]:
+def as_order_by_objects(order_by: Sequence[str | OrderBy] | None) -> list[OrderBy]:
     return [OrderBy(column=item) if isinstance(item, str) else item for item in order_by or ()]
 
 
@@ -181,7 +181,7 @@ def latest_time_of_change(asked_at: datetime, overlap: timedelta = timedelta()) 
     return asked_at + max(overlap, timedelta(seconds=OVERLAP_S))
 
 
-class LateRecords:
+class LateRecordTracker:
     """Tells from what time on records may be missing in a list whose source shows them up to *overlap* late.
 
     The source may write local times as UTC, so that its times are behind its clock: by no more than the least

@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from crossdock.mapping.convert import Row
 from crossdock.mapping.external_ids import Ours
-from crossdock.mapping.resource_types import WRITTEN, ResourceType, text_members
+from crossdock.mapping.resource_types import WRITABLE_RESOURCE_TYPES, ResourceType, text_members
 from crossdock.mapping.row_order_and_cursors import OrderBy
 from crossdock.printable import BLANKS
 from crossdock.reading.sources.expected_files import Interval
@@ -358,8 +358,8 @@ def destination_resource_type(resource: str | None, to: str, targets: Destinatio
     connection, _, name = to.partition(".")
     if to == PLATFORM:
         if resource is None:
-            raise make_pydantic_error_at_key(("resource",), f"is missing; known: {', '.join(WRITTEN)}")
-        return WRITTEN[resource]
+            raise make_pydantic_error_at_key(("resource",), f"is missing; known: {', '.join(WRITABLE_RESOURCE_TYPES)}")
+        return WRITABLE_RESOURCE_TYPES[resource]
     if resource is not None:
         raise make_pydantic_error_at_key(("resource",), f"cannot be set: to names the resource, {to}")
     if connection not in targets:
@@ -382,7 +382,7 @@ def reads_problem(declared: StreamDeclaration, reads: str | None, targets: Desti
             "matches: origin needs reads: the resource that the records are" if declared.matches == "origin" else None
         )
     system, _, resource = reads.partition(".")
-    known = WRITTEN if system == PLATFORM else targets.get(system)
+    known = WRITABLE_RESOURCE_TYPES if system == PLATFORM else targets.get(system)
     if known is None:
         return f"reads: no connection {system!r} is a target"
     if resource not in known:

@@ -18,7 +18,7 @@ from crossdock.runs.audited_changes import Change, change_with_failure_logged
 from crossdock.runs.plan_result import PlanResult
 from crossdock.state import Transaction
 from crossdock.values.clock import Clock
-from crossdock.values.texts_of_numbers_and_times import duration_text, time_text
+from crossdock.values.texts_of_numbers_and_times import duration_text, json_time_text
 
 
 class FreezeCheck(Struct, frozen=True):
@@ -35,11 +35,11 @@ class FreezeCheck(Struct, frozen=True):
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "at": time_text(self.at),
-            "since": time_text(self.since),
+            "at": json_time_text(self.at),
+            "since": json_time_text(self.since),
             "waited_s": int(self.waited.total_seconds()),
             "sources": self.sources,
-            "newest_files": {name: time_text(at) for name, at in self.newest_files.items()},
+            "newest_files": {name: json_time_text(at) for name, at in self.newest_files.items()},
         }
 
 
@@ -84,7 +84,7 @@ def _check_and_store(
         frozen = FreezeCheck(clock.now(), since, wait, second.sources, _newest_file_times(tx, project))
         tx.migrations.store_freeze_check(migration.id, frozen.as_json())
         before = earlier and {"unchanged_since": earlier["since"]}
-        change.store_audit_entry(tx, before=before, after={"unchanged_since": time_text(frozen.since)})
+        change.store_audit_entry(tx, before=before, after={"unchanged_since": json_time_text(frozen.since)})
     return frozen
 
 

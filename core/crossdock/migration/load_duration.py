@@ -7,7 +7,7 @@ from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from crossdock.config.project.migration_config import MigrationConfig
-from crossdock.values.time_formats_and_zones import first_instant_showing, local_time
+from crossdock.values.time_formats_and_zones import first_instant_of_local_time, local_time
 
 LONGEST = timedelta(days=3650)
 
@@ -18,7 +18,7 @@ def next_change_of_hours(config: MigrationConfig, at: datetime) -> datetime | No
     today = local_time(at, zone).date()
     times = {time.fromisoformat(text) for each in config.hours for text in (each.from_, each.to)}
     days = [today + timedelta(days=number) for number in range(3)]
-    instants = (first_instant_showing(datetime.combine(day, each), zone) for day in days for each in times)
+    instants = (first_instant_of_local_time(datetime.combine(day, each), zone) for day in days for each in times)
     return min((instant for instant in instants if instant > at), default=None)
 
 

@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from crossdock.values.cache_and_date_headers import (
     cache_age_s,
-    cache_hit_header,
-    field_unless_too_long,
+    header_showing_cache_hit,
+    header_text_unless_too_long,
     parse_http_date,
     parsed_structured_field,
 )
@@ -58,7 +58,7 @@ def read_rate_limit_headers(headers: Mapping[str, str]) -> RateHeaders | None:
     Args:
         headers: Names in lower case, lines of one name joined by commas.
     """
-    if cache_age_s(headers) or cache_hit_header(headers):
+    if cache_age_s(headers) or header_showing_cache_hit(headers):
         return None  # from a cache: describes another moment, perhaps another client
     return next((found for reader in _READERS if (found := reader(headers)) is not None), None)
 
@@ -72,10 +72,10 @@ class _RateLimitPolicy(NamedTuple):
 
 def _read_ratelimit_field(headers: Mapping[str, str]) -> RateHeaders | None:
     """Read the field ``RateLimit``: a dictionary up to draft 07, a list since."""
-    text = field_unless_too_long(headers, "ratelimit")
+    text = header_text_unless_too_long(headers, "ratelimit")
     if not text:
         return None
-    policies = _parsed_policies(field_unless_too_long(headers, "ratelimit-policy"))
+    policies = _parsed_policies(header_text_unless_too_long(headers, "ratelimit-policy"))
     if not text.startswith('"') and "=" in text.partition(";")[0]:
         members = parsed_structured_field(text, "dictionary") or {}
         limit, remaining = (_number_if_in_bounds(members.get(name, (None,))[0]) for name in ("limit", "remaining"))
@@ -105,9 +105,9 @@ def _read_separate_fields(dialect: str, prefix: str, headers: Mapping[str, str])
     """Read separate fields. The limit may be followed by its policies (``100, 100;w=10``)."""
     if prefix + "limit" not in headers and prefix + "remaining" not in headers:
         return None
-    limits = _parsed_policies(field_unless_too_long(headers, prefix + "limit"))
+    limits = _parsed_policies(header_text_unless_too_long(headers, prefix + "limit"))
     remaining = _decimal_in_header(headers, prefix + "remaining")
-    policies = (*limits, *_parsed_policies(field_unless_too_long(headers, prefix + "policy")))
+    policies = (*limits, *_parsed_policies(header_text_unless_too_long(headers, prefix + "policy")))
     return _limit_with_rate_of_policy(dialect, limits[0].quota if limits else None, remaining, policies)
 
 
@@ -124,7 +124,7 @@ def _limit_with_rate_of_policy(
 
 
 def _read_policy_field(headers: Mapping[str, str]) -> RateHeaders | None:
-    for policy in _parsed_policies(field_unless_too_long(headers, "ratelimit-policy")):
+    for policy in _parsed_policies(header_text_unless_too_long(headers, "ratelimit-policy")):
         if policy.of_requests:
             return _rate_headers_within_bounds(
                 "draft07" if policy.name is None else "draft10", None, policy.quota, policy.rate_per_s
@@ -133,7 +133,7 @@ def _read_policy_field(headers: Mapping[str, str]) -> RateHeaders | None:
 
 
 def _read_shopify_header(headers: Mapping[str, str]) -> RateHeaders | None:
-    used, _, capacity = field_unless_too_long(headers, "x-shopify-shop-api-call-limit").partition("/")
+    used, _, capacity = header_text_unless_too_long(headers, "x-shopify-shop-api-call-limit").partition("/")
     spent, burst = _parsed_decimal_within_bounds(used), _parsed_decimal_within_bounds(capacity)
     return _rate_headers_within_bounds(
         "shopify", None if spent is None or burst is None else max(0.0, burst - spent), burst
@@ -200,7 +200,7 @@ def _text_of_string_or_token(value: object) -> str | None:
 
 
 def _decimal_in_header(headers: Mapping[str, str], name: str) -> float | None:
-    return _parsed_decimal_within_bounds(field_unless_too_long(headers, name))
+    return _parsed_decimal_within_bounds(header_text_unless_too_long(headers, name))
 
 
 def _parsed_decimal_within_bounds(text: str) -> float | None:
@@ -223,7 +223,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     Args:
         headers: Names in lower case.
     """
-    value = field_unless_too_long(headers, "retry-after") or field_unless_too_long(
+    value = header_text_unless_too_long(headers, "retry-after") or header_text_unless_too_long(
         headers, "x-retry-after"
     )  # the second one is ShipBob's
     if _is_seconds(value):
@@ -245,7 +245,7 @@ def seconds_until_reset_in_headers(headers: Mapping[str, str]) -> float | None:
     rest_ms = _decimal_in_header(headers, "x-rate-limit-time-reset-ms")
     if rest_ms is not None:
         return min(rest_ms / 1000, MAX_WAIT_S)
-    text = next((field_unless_too_long(headers, name) for name in _RESETS if name in headers), "")
+    text = next((header_text_unless_too_long(headers, name) for name in _RESETS if name in headers), "")
     if not _is_whole(text):
         return None
     reset_s, date = float(text), parse_http_date(headers.get("date", ""))

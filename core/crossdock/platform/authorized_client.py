@@ -7,7 +7,7 @@ from typing import Any
 
 from crossdock.errors import UnavailableError
 from crossdock.platform.credentials import Credential
-from crossdock.printable import redacted
+from crossdock.printable import mask_secrets
 from crossdock.reading.transport.http_answer_and_error_types import Answer, NotSentError, redacted_answer
 from crossdock.reading.transport.httpcore_client import HttpClient
 
@@ -38,7 +38,7 @@ class AuthorizedClient(HttpClient):
             answer = super().send(method, path, body=body, headers=merged, params=params, may_leave=may_leave)
             if is_last or answer.status != 401 or not self._credential.record_refusal_and_allow_retry(authorization):
                 break
-        return redacted_answer(answer, lambda text: redacted(text, sent))
+        return redacted_answer(answer, lambda text: mask_secrets(text, sent))
 
     def _authorization_or_raise_not_sent(self) -> str:
         try:

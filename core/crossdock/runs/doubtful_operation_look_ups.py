@@ -24,7 +24,7 @@ from crossdock.values import exact_json
 from crossdock.values.cache_and_date_headers import server_clock_lag_s
 from crossdock.values.clock import Clock
 from crossdock.values.field_types import EXACT_DECIMAL_CONTEXT, exact_decimal_sum
-from crossdock.values.texts_of_numbers_and_times import time_text
+from crossdock.values.texts_of_numbers_and_times import json_time_text
 from crossdock.writing.delivery.operations_and_intents import payload_after_intent
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.payload_comparison import has_wanted_members
@@ -155,7 +155,7 @@ class LookUps:
         since = self._earliest_creation_time(intent, target)
         cursor, similar = None, list[Candidate]()
         for _ in range(PAGES) if intent.attempts else count():  # it may be as old as any
-            text = time_text(since)
+            text = json_time_text(since)
             listed, cursor = self._list_page(resource, target.list_page_request(resource, text, cursor, PAGE_SIZE))
             similar += [
                 self._candidate_from_found_record(intent, Outcome("found", target_id=each["id"], held=each))

@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from msgspec import Struct
 
-from crossdock.config.schedules.due_times import first_due_per_business_date
+from crossdock.config.schedules.due_times import first_due_time_per_business_date
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.state import RunCountOfDate, ScheduledRun, Transaction
 from crossdock.values.run_states_and_tally import RunState, StateWord
@@ -123,7 +123,7 @@ def _missed_days(
         since = counting_from.get(name)
         if since is None:  # no schedule has counted it yet, so nothing was due
             continue
-        for one in first_due_per_business_date(
+        for one in first_due_time_per_business_date(
             job.schedule, max(since, begin - timedelta(days=1)), min(now - _START, end + timedelta(days=3))
         ):
             if first <= one.business_date <= last:

@@ -17,7 +17,7 @@ from crossdock.mapping.row_order_and_cursors import (
     OVERLAP_S,
     Checkpoint,
     Cursor,
-    LateRecords,
+    LateRecordTracker,
     format_iso_instant_cursor,
     format_stored_instant,
     latest_time_of_change,
@@ -107,7 +107,7 @@ class ReadParts:
         self._highest = self._highest_position = ""
         self.latest = ""
         self._overlap = timedelta(seconds=declared.overlap_s if declared else OVERLAP_S)
-        self.late = LateRecords(self._overlap)
+        self.late = LateRecordTracker(self._overlap)
         self._without = self._unreadable = 0
         self._first_unreadable: RefusedError | None = None
         self.cursor: str | None = None

@@ -18,7 +18,7 @@ from crossdock.values.run_states_and_tally import (
     RunState,
     StateWord,
 )
-from crossdock.values.texts_of_numbers_and_times import time_text
+from crossdock.values.texts_of_numbers_and_times import json_time_text
 
 if TYPE_CHECKING:
     from crossdock.state import RunRecord
@@ -104,7 +104,7 @@ def run_document(run: RunRecord) -> dict[str, Any]:
         "job": run.job,
         "command": run.command,
         "business_date": run.business_date,
-        "started_at": time_text(run.started_at),
+        "started_at": json_time_text(run.started_at),
         "status": run.status,
         "seconds": None if run.duration is None else run.duration.total_seconds(),
         "requests": run.requests,

@@ -50,7 +50,7 @@ from crossdock.sandbox.request_log import RequestLog
 from crossdock.sandbox.rfc3339 import instant_text
 from crossdock.sandbox.webhook_dispatcher import WebhookDispatcher
 from crossdock.sandbox.webhook_transport import WebhookTransport
-from crossdock.values.serving import ConnectionLimits, ServerNames
+from crossdock.values.serving import AllowedHostNames, ConnectionLimits
 from crossdock.values.serving.request_body_limits import media_type, read_body_cut_if_longer
 from crossdock.values.web_address_checks import is_loopback
 
@@ -128,7 +128,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self, data_dir: Path, settings: SandboxSettings | None = None, clock: Callable[[], float] = time.time
     ) -> None:
         self._settings = settings or SandboxSettings()
-        self._names = ServerNames(self._settings.allowed_hosts, "crossdock sandbox")
+        self._names = AllowedHostNames(self._settings.allowed_hosts, "crossdock sandbox")
         self._keyring = ApiKeyStore(data_dir)
         self.clients = OAuthClientStore(data_dir)
         self.tenant = DEFAULT_TENANT

@@ -14,7 +14,7 @@ from crossdock.sandbox.html_page_responses import STYLE_PATH, html_response, ren
 from crossdock.sandbox.oauth_clients_and_tokens import OAuthClientStore
 from crossdock.sandbox.problem_errors import method_not_allowed_error
 from crossdock.sandbox.webhooks_page import Operate, WebhooksPage
-from crossdock.values.serving.cross_site_protection import FormError, FormTokens, Session
+from crossdock.values.serving.cross_site_protection import CsrfTokens, FormError, Session
 
 DOCUMENTATION_PATH = "/docs"
 PREFIX = "/page/"
@@ -24,7 +24,7 @@ _COOKIE = "crossdock_sandbox_session"
 
 class SandboxPage:
     def __init__(self, keyring: ApiKeyStore, clients: OAuthClientStore, operate: Operate) -> None:
-        self._keyring, self._tokens = keyring, FormTokens()
+        self._keyring, self._tokens = keyring, CsrfTokens()
         self._keys = CredentialsPage(keyring, "key", "key", "API keys", "/page/keys", "/")
         self._clients = CredentialsPage(clients, "client", "secret", "OAuth clients", _CLIENTS, _CLIENTS)
         self._webhooks = WebhooksPage(operate, self._tenants_that_have_keys)

@@ -19,7 +19,7 @@ from crossdock.runs.stream_trial import Trial
 from crossdock.sandbox.write_operations import GIVEN_ID_HEADER
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock
-from crossdock.values.formula_guarded_csv import write_rows
+from crossdock.values.formula_guarded_csv import write_csv_rows_guarding_formulas
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 _PLENTY = 1_000_000  # units of a lot, from which movements may take some
@@ -63,7 +63,7 @@ def create_and_bind_prerequisites(
     ids = {name: given.create(name, target_id) for name, target_id in names.items()}
     rows = [(PLATFORM, *name, ids[name]) for name, target_id in names.items() if target_id is None]
     with file.open("w", encoding="utf-8", newline="") as out:
-        write_rows(out, [COLUMNS, *rows])
+        write_csv_rows_guarding_formulas(out, [COLUMNS, *rows])
     targets = project.targets(SystemClock())
     with project.open_state_exclusively() as state:
         state.run_transaction(lambda tx: import_bindings(tx, file, targets, at=at))

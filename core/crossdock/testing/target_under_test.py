@@ -19,7 +19,7 @@ from crossdock.testing.graphql_selection import GraphQLRequest
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.record_keys import key_text
-from crossdock.values.texts_of_numbers_and_times import time_text
+from crossdock.values.texts_of_numbers_and_times import json_time_text
 from crossdock.writing.targets.payload_comparison import merge_patch_between
 from crossdock.writing.targets.target_code_guard import author_target_without_guard
 
@@ -327,7 +327,7 @@ def convert_to_json_value(value: Any, of_reference: Callable[[Reference], Any]) 
         case list():
             return [convert_to_json_value(inner, of_reference) for inner in value]
         case date():
-            return time_text(value)
+            return json_time_text(value)
     return value
 
 

@@ -19,10 +19,10 @@ from crossdock.printable import printable
 
 def own_process_name() -> str:
     """Return the name of this process: ``HOST:NUMBER#PLACE``, of at most 128 characters."""
-    return f"{socket.gethostname()[:100]}:{os.getpid()}#{_place()}"
+    return f"{socket.gethostname()[:100]}:{os.getpid()}#{_machine_start_and_container_hash()}"
 
 
-def host_and_number(name: str) -> str:
+def host_and_process_number(name: str) -> str:
     """Return the part of a process name that people need to find the process."""
     return name.partition("#")[0]
 
@@ -44,7 +44,7 @@ def _is_running(name: str) -> bool | None:
     """
     found, _, place = name.partition("#")
     host, _, number = found.rpartition(":")
-    if (host, place) != (socket.gethostname()[:100], _place()) or not number.isdecimal():
+    if (host, place) != (socket.gethostname()[:100], _machine_start_and_container_hash()) or not number.isdecimal():
         return None
     try:
         os.kill(int(number), 0)
@@ -64,7 +64,7 @@ def _is_zombie(number: str) -> bool:
 
 
 @cache
-def _place() -> str:
+def _machine_start_and_container_hash() -> str:
     """Return what tells a machine since its start, and a container with its own numbers, from all others."""
     try:
         start, numbers = Path("/proc/sys/kernel/random/boot_id").read_text(), str(Path("/proc/self/ns/pid").readlink())

@@ -28,7 +28,7 @@ from crossdock.errors import (
     RefusedError,
     RemoteError,
 )
-from crossdock.printable import is_storable, printable, redacted
+from crossdock.printable import is_storable, mask_secrets, printable
 from crossdock.values.config_base_types import secrets_in
 from crossdock.values.config_file import message_of_pydantic_error
 from crossdock.values.json_paths import texts_within
@@ -289,7 +289,7 @@ def masked_error_text(error: BaseException, settings: object = None, data: Itera
     """Return the start of the masked text of *error*, also if its text cannot be read."""
     text = unmasked_error_text(error)[:_READ_AT_MOST]
     known = "\0".join(_constants_in_frames(error.__traceback__)).casefold()
-    text = redacted(_ABSTRACT.sub(r"class \1 lacks \2", text), secret_values_in_settings(settings))
+    text = mask_secrets(_ABSTRACT.sub(r"class \1 lacks \2", text), secret_values_in_settings(settings))
     text = _mask_words(text, _words_in_data(data), known)
     text = _QUOTED.sub(lambda found: _quotation_masked_unless_known(found, known), text)
     text = _TELEPHONE.sub(_MASK, _MAIL.sub(_MASK, text))
@@ -380,7 +380,7 @@ def author_traceback_lines(error: CrossdockError, settings: object = None) -> li
         frames = list(_frame_lines(each))
         if frames or (is_about_code and not isinstance(each, CrossdockError)):
             lines += [*f"{type(each).__name__}: {unmasked_error_text(each)}".splitlines(), *frames]
-    return [printable(redacted(line, secrets)) for line in lines]
+    return [printable(mask_secrets(line, secrets)) for line in lines]
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -45,7 +45,7 @@ def cache_age_s(headers: Mapping[str, str]) -> int | None:
     return int(age) if age.isascii() and age.isdigit() and len(age) < 10 else None
 
 
-def cache_hit_header(headers: Mapping[str, str]) -> str | None:
+def header_showing_cache_hit(headers: Mapping[str, str]) -> str | None:
     """Return what says that a cache gave the answer without asking the API, such as ``x-cache: HIT``; None if nothing.
 
     By ``Cache-Status`` (RFC 9211), and by the headers of nginx, Varnish, Squid, Fastly, CloudFront, Cloudflare, Akamai,
@@ -55,10 +55,10 @@ def cache_hit_header(headers: Mapping[str, str]) -> str | None:
         headers: Names in lower case.
     """
     if "cache-status" in headers:
-        status = parsed_structured_field(field_unless_too_long(headers, "cache-status"), "list") or ()
+        status = parsed_structured_field(header_text_unless_too_long(headers, "cache-status"), "list") or ()
         if any(parameters.get("hit") is True for _, parameters in status):
             return "cache-status: hit"
-    found = ((name, _HIT.search(field_unless_too_long(headers, name))) for name in _CACHES if name in headers)
+    found = ((name, _HIT.search(header_text_unless_too_long(headers, name))) for name in _CACHES if name in headers)
     return next((f"{name}: {hit[0].strip(', ')}" for name, hit in found if hit), None)
 
 
@@ -76,7 +76,7 @@ def server_clock_lag_s(headers: Mapping[str, str], now: float) -> float | None:
         shows more than a day: it was stored somewhere, or its time is in the future.
     """
     date, age = parse_http_date(headers.get("date", "")), cache_age_s(headers)
-    if date is None or age is None or (not age and cache_hit_header(headers)):
+    if date is None or age is None or (not age and header_showing_cache_hit(headers)):
         return None
     found = now - date - age - _DATE_IS_ROUNDED_S
     return max(0.0, found) if abs(found) <= _BELIEVED_S else None
@@ -106,6 +106,6 @@ def parsed_structured_field(text: str, kind: Literal["list", "dictionary"]) -> A
         return None
 
 
-def field_unless_too_long(headers: Mapping[str, str], name: str) -> str:
+def header_text_unless_too_long(headers: Mapping[str, str], name: str) -> str:
     text = headers.get(name, "")
     return text.strip() if len(text) <= _LONGEST_FIELD else ""

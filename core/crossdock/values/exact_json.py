@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from crossdock.values.texts_of_numbers_and_times import time_text
+from crossdock.values.texts_of_numbers_and_times import json_time_text
 
 T = TypeVar("T")
 JsonValue = Any
@@ -133,14 +133,14 @@ def _written_as_base_type(value: JsonValue) -> JsonValue:
 
 _PLAIN = frozenset({str, int, bool, type(None)})  # which the writer takes as they are
 _WRITERS: dict[type, Callable[[Any], JsonValue]] = {
-    datetime: time_text,
+    datetime: json_time_text,
     str: str.__str__,
     int: int.__int__,
     Decimal: lambda value: _number_text(str(value)),
     dict: _members_in_encodable_form,
     list: _items_in_encodable_form,
     tuple: _items_in_encodable_form,
-    date: time_text,
+    date: json_time_text,
 }
 
 

@@ -19,7 +19,7 @@ _GUARDED = re.compile(f"{_BEGINS}'{_FORMULA}")
 _NUMBER = re.compile(r"-[0-9]+(?:\.[0-9]+)?", re.ASCII)
 
 
-def write_rows(out: TextIO, rows: Iterable[Iterable[str]], *, raw: bool = False) -> int:
+def write_csv_rows_guarding_formulas(out: TextIO, rows: Iterable[Iterable[str]], *, raw: bool = False) -> int:
     """Write *rows* as CSV, with apostrophes before formulas unless *raw*. Return their number."""
     writer, number = csv.writer(out, lineterminator="\n"), 0
     for row in rows:

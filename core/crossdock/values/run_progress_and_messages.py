@@ -132,7 +132,7 @@ class RunMessages:
     def add_note(self, stream: str, text: str) -> None:
         self._add_remark(RunMessage("note", stream, printable_lines(text)))
 
-    def forget_errors(self) -> None:
+    def remove_errors(self) -> None:
         self._said = {message: None for message in self._said if message.level != "error"}
 
     @property

@@ -149,7 +149,7 @@ def known_words() -> list[str]:
     return sorted({word.display_text for kind in _KINDS for word in kind})
 
 
-def meanings(word: str) -> list[tuple[str, str]]:
+def meanings_of_state_word(word: str) -> list[tuple[str, str]]:
     """Return what *word* is said of and what it means, once for each meaning; empty if no report shows it."""
     name = word.lower().replace(" ", "_").replace("-", "_")
     found: dict[str, str] = {}

@@ -21,7 +21,7 @@ class SchemaGeneratorWithDescriptions(GenerateJsonSchema):
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         written = super().model_schema(schema)
         model: type[BaseModel] = schema["cls"]
-        descriptions = field_docstrings(model)
+        descriptions = docstrings_by_model_field(model)
         for name, field in model.model_fields.items():
             member = written.get("properties", {}).get(field.alias or name)
             if member is not None and name in descriptions:
@@ -29,7 +29,7 @@ class SchemaGeneratorWithDescriptions(GenerateJsonSchema):
         return written
 
 
-def field_docstrings(model: type[BaseModel]) -> dict[str, str]:
+def docstrings_by_model_field(model: type[BaseModel]) -> dict[str, str]:
     found: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if base is BaseModel or not model.model_fields.keys() & inspect.get_annotations(base).keys():

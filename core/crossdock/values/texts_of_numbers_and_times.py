@@ -14,7 +14,7 @@ USABLE_YEARS = range(1900, 9999)
 USABLE_YEARS_TEXT = f"the years {USABLE_YEARS[0]} to {USABLE_YEARS[-1]}"
 
 
-def time_text(value: date) -> str:
+def json_time_text(value: date) -> str:
     """Format a day in ISO 8601, or an instant in RFC 3339, in UTC with ``Z``. A naive time is a ValueError."""
     if not isinstance(value, datetime):
         return value.isoformat()
@@ -46,7 +46,7 @@ def awaited_records_text(waits_for: Iterable[Mapping[str, Any]]) -> str:
     return ", ".join(f"{each['resource']} {each['namespace']}:{each['key']}" for each in waits_for)
 
 
-def size_text(size: int) -> str:
+def byte_size_text(size: int) -> str:
     if size < 1024:
         return f"{size} B"
     power = min((size.bit_length() - 1) // 10, len(_PREFIXES))

@@ -42,7 +42,7 @@ def local_time(instant: datetime, zone: ZoneInfo) -> datetime:
     return instant.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
-def first_instant_showing(local: datetime, zone: ZoneInfo) -> datetime:
+def first_instant_of_local_time(local: datetime, zone: ZoneInfo) -> datetime:
     """Return the first instant at which clocks show *local*, in whole seconds; the end of the gap if they skip it."""
     instant = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if local_time(instant, zone) == local:
@@ -55,10 +55,10 @@ def first_instant_showing(local: datetime, zone: ZoneInfo) -> datetime:
     )
 
 
-def last_instant_showing(local: datetime, zone: ZoneInfo) -> datetime:
+def last_instant_of_local_time(local: datetime, zone: ZoneInfo) -> datetime:
     """Return the last instant at which the clocks show *local*, in UTC; for a skipped time, the end of the gap."""
     instant = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
-    return instant if local_time(instant, zone) == local else first_instant_showing(local, zone)
+    return instant if local_time(instant, zone) == local else first_instant_of_local_time(local, zone)
 
 
 def clock_change_instants_and_shifts(
@@ -207,7 +207,7 @@ class TimeFormat(Struct, frozen=True):
         return RecordError("bad_value", f"is not {form}", pointer=place)
 
 
-def check_layout(layout: str) -> None:
+def raise_if_invalid_time_format(layout: str) -> None:
     """Check a format of a date or time. Raises ValueError if it is not one, or lacks the year."""
     if layout in UNIX or layout in CENTURY_DIGIT or layout == MICROSOFT_JSON:
         return

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.config.schedules.due_times import Due
+from crossdock.config.schedules.due_times import DueTime
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.errors import UnavailableError
 from crossdock.services.fleet.fleet_scheduler import (
@@ -32,7 +32,7 @@ from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.run_progress_and_messages import RunMessage
 
 NOW, SINCE = datetime(2026, 6, 4, 3, tzinfo=UTC), datetime(2026, 6, 4, 1, tzinfo=UTC)
-TODAY = Due(datetime(2026, 6, 4, 2, tzinfo=UTC), date(2026, 6, 4))
+TODAY = DueTime(datetime(2026, 6, 4, 2, tzinfo=UTC), date(2026, 6, 4))
 NIGHTLY = JobConfig.model_validate({"schedule": {"time_zone": "UTC", "at": "02:00"}})
 T = TypeVar("T")
 
@@ -106,13 +106,15 @@ class Said:
 
     all: list[str] = field(default_factory=list)
 
-    def report_run_start(self, tenant: str, job: str, at: Due) -> None:
+    def report_run_start(self, tenant: str, job: str, at: DueTime) -> None:
         self.all.append(f"{tenant} began")
 
     def report_run_end(self, tenant: str, run: RunFacts, problems: Iterable[str]) -> None:
         self.all.append(f"{tenant} {run.status}")
 
-    def report_failed_start(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
+    def report_failed_start(
+        self, tenant: str, job: str, at: DueTime, message: RunMessage, problems: Iterable[str]
+    ) -> None:
         self.all.append(f"{tenant} failed: {message.text_with_place_and_advice}")
 
     def report_unusable_tenant(self, tenant: str, error: str) -> None:

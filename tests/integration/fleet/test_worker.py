@@ -16,7 +16,7 @@ from tests.integration.notifications.receivers import Receiver
 from tests.servers import served
 
 from crossdock.config.project import project
-from crossdock.config.schedules.due_times import Due
+from crossdock.config.schedules.due_times import DueTime
 from crossdock.sandbox import SandboxServer
 from crossdock.services.fleet import worker
 from crossdock.services.fleet.tenants_and_watched_configs import load_fleet_base, load_tenant
@@ -203,7 +203,7 @@ def test_the_next_run_is_compared_with_the_last(stage: FleetStage) -> None:
     clock = SystemClock()
     with project.load(stage.base, stage.config("t000")).read_state() as tx:
         assert tx.scheduled_runs.get(JOB, stage.due, stage.due.date()) is not None
-    later = Due(clock.now(), stage.due.date())
+    later = DueTime(clock.now(), stage.due.date())
     second = executed(call(stage, due=later.instant)).run
     assert second is not None
     assert (second.event.previous, second.event.repeated) == ("degraded", True)

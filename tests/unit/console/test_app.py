@@ -18,7 +18,7 @@ from crossdock.console.tenant_overviews import TenantOverviewCache
 from crossdock.console.visitors_and_roles import local_user_as_administrator
 from crossdock.console.web_server import PAGE_ROUTES, PageRoute, build_web_app
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.serving import ServerNames
+from crossdock.values.serving import AllowedHostNames
 
 
 def test_browsers_keep_a_style_sheet_until_it_changes(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_browsers_keep_a_style_sheet_until_it_changes(tmp_path: Path) -> None:
     found, clock = tenant_configs_and_states.fleet_tenants(str(tmp_path / "tenants"), ()), ManualClock()
     console = Console(found, TenantOverviewCache(found, clock), clock)
     visitor = Visitor(
-        build_web_app(console, PAGE_ROUTES, ServerNames((), ""), lambda *_: local_user_as_administrator())
+        build_web_app(console, PAGE_ROUTES, AllowedHostNames((), ""), lambda *_: local_user_as_administrator())
     )
     addresses = re.findall(r'(?:href|src)="(/[a-z]+\.(?:css|js)[^"]*)"', visitor.html("/"))
     assert len(addresses) == 3
@@ -55,7 +55,7 @@ def test_who_has_not_signed_in_keeps_out_nobody(tmp_path: Path) -> None:
 
     pages = (PageRoute("/slow", slow, role=None), PageRoute("/quick", lambda _: PlainTextResponse("quick")))
     console = Console(found, TenantOverviewCache(found, clock), clock)
-    served = build_web_app(console, pages, ServerNames((), ""), lambda *_: local_user_as_administrator())
+    served = build_web_app(console, pages, AllowedHostNames((), ""), lambda *_: local_user_as_administrator())
 
     async def visit() -> tuple[str, set[int]]:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(served), base_url=f"http://{HOST}") as client:

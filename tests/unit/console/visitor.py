@@ -18,7 +18,7 @@ from crossdock.console.tenant_overviews import TenantOverviewCache
 from crossdock.console.visitors_and_roles import ALL_TENANTS, Person, Role
 from crossdock.console.web_server import PAGE_ROUTES, build_web_app
 from crossdock.values.clock import Clock, SystemClock
-from crossdock.values.serving import ServerNames
+from crossdock.values.serving import AllowedHostNames
 
 HOST = "127.0.0.1:8400"
 
@@ -69,7 +69,7 @@ def visiting(*files: Path, role: Role = Role.ADMINISTRATOR, clock: Clock | None 
     found, now = tenant_configs_and_states.single_tenant(files), clock or SystemClock()
     person = Person("ann", {ALL_TENANTS: role})
     console = Console(found, TenantOverviewCache(found, now), now)
-    served = build_web_app(console, PAGE_ROUTES, ServerNames((), "crossdock console"), lambda *_: person)
+    served = build_web_app(console, PAGE_ROUTES, AllowedHostNames((), "crossdock console"), lambda *_: person)
     try:
         yield Visitor(served)
     finally:

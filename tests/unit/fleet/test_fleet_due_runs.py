@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.config.schedules.due_times import Due
+from crossdock.config.schedules.due_times import DueTime
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.services.fleet.fleet_due_runs import DECIDE_AGAIN_AFTER, DueCall, FleetSchedule
 from crossdock.state import ScheduledRun
 from crossdock.state.fleet_leadership_and_jobs import JobFacts
 
 NOW = datetime(2026, 6, 4, 3, tzinfo=UTC)
-TODAY = Due(datetime(2026, 6, 4, 2, tzinfo=UTC), date(2026, 6, 4))
+TODAY = DueTime(datetime(2026, 6, 4, 2, tzinfo=UTC), date(2026, 6, 4))
 SINCE = datetime(2026, 6, 1, tzinfo=UTC)
 
 
@@ -27,7 +27,7 @@ def job(**schedule: Any) -> JobConfig:
     return JobConfig.model_validate({"schedule": {"time_zone": "UTC", "at": "02:00", **schedule}, **more})
 
 
-def ended(name: str, at: Due, status: Any = "done") -> JobFacts:
+def ended(name: str, at: DueTime, status: Any = "done") -> JobFacts:
     run = ScheduledRun(name, at.instant, at.business_date, status, 1, 7, at.instant, at.instant, None)
     return JobFacts(name, SINCE, paused=False, expected_s=3.0, last=run)
 
@@ -63,7 +63,7 @@ def test_what_has_ended_is_due_again_at_its_next_time() -> None:
     assert decided(schedule, NOW) == []
     assert decided(schedule, NOW + timedelta(hours=22, minutes=59)) == []
     (call,) = decided(schedule, NOW + timedelta(hours=23))
-    assert call == DueCall("acme", "a", Due(TODAY.instant + timedelta(days=1), date(2026, 6, 5)), (), 3.0)
+    assert call == DueCall("acme", "a", DueTime(TODAY.instant + timedelta(days=1), date(2026, 6, 5)), (), 3.0)
 
 
 @pytest.mark.parametrize("status", ["failed", "incomplete"])
@@ -144,7 +144,7 @@ def test_a_tenant_that_was_removed_or_replaced_is_decided_about_by_its_last_conf
 )
 def test_each_run_is_due_once_and_none_is_forgotten(hours: list[int], steps: list[int]) -> None:
     """Whenever the schedule is asked, each tenant has run for each time that has come, in order."""
-    schedule, now, runs = FleetSchedule(), NOW, list[tuple[str, Due]]()
+    schedule, now, runs = FleetSchedule(), NOW, list[tuple[str, DueTime]]()
     for number, hour in enumerate(hours):
         config = job(at=f"{hour:02}:30", catch_up="all")
         schedule.add_or_replace_tenant(f"t{number}", {"a": config}, [replace(unended(), since=NOW)], NOW)

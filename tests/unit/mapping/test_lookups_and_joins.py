@@ -14,7 +14,7 @@ from crossdock.mapping.lookup_and_join_settings import (
     count_missing_and_older_rows,
     joined_row_place,
     missing_lookup_row_filter,
-    refuse_failed_lookups_and_joins,
+    raise_if_lookup_or_join_failed,
 )
 from crossdock.reading.sources.file_lookups_and_joins import PROBLEMS, Problem
 from crossdock.values.raw_rows_and_records import REASONS, Record
@@ -37,8 +37,8 @@ def record(**changes: str | None) -> Record:
 
 def test_a_complete_record_passes() -> None:
     """Also one that names no row of a look-up."""
-    refuse_failed_lookups_and_joins(record(), LOOKUPS, JOINS)
-    refuse_failed_lookups_and_joins(record(store=None, STORE=""), LOOKUPS, JOINS)
+    raise_if_lookup_or_join_failed(record(), LOOKUPS, JOINS)
+    raise_if_lookup_or_join_failed(record(store=None, STORE=""), LOOKUPS, JOINS)
     assert record().joined("lines") == ({"QTY": "1"},)
     assert record(lines=None).joined("lines") == ()
 
@@ -61,7 +61,7 @@ def test_every_problem_has_a_reason() -> None:
 def test_an_incomplete_record_is_rejected(changes: dict[str, str | None], reason: str, message: str) -> None:
     """Without any cell in the message."""
     with pytest.raises(RecordError) as refused:
-        refuse_failed_lookups_and_joins(record(**changes), LOOKUPS, JOINS)
+        raise_if_lookup_or_join_failed(record(**changes), LOOKUPS, JOINS)
     assert refused.value.code == reason
     assert message in refused.value.message
 
@@ -71,10 +71,10 @@ def test_each_row_of_a_record_is_looked_up() -> None:
     whole = record()
     grouped = Record("1", (*whole.rows, whole.row | {"store": "missing"}), "h.csv", (2, 3))
     with pytest.raises(RecordError, match="has no row for STORE") as refused:
-        refuse_failed_lookups_and_joins(grouped, LOOKUPS, {})
+        raise_if_lookup_or_join_failed(grouped, LOOKUPS, {})
     assert refused.value.line == 3
     lookups = {"store": LOOKUPS["store"].model_copy(update={"optional": True})}
-    refuse_failed_lookups_and_joins(grouped, lookups, {})
+    raise_if_lookup_or_join_failed(grouped, lookups, {})
     count_missing_and_older_rows(grouped, lookups, {})
     assert grouped.parts == {"record without a row of store": 1}
 
@@ -105,16 +105,14 @@ def test_what_is_optional_may_be_missing() -> None:
     """A join without rows is an empty list."""
     joins = {"lines": Join(source="lines", on=("NO",), optional=True)}
     lookups = {"store": Lookup(source="stores", on=("STORE",), optional=True)}
-    refuse_failed_lookups_and_joins(record(lines=None, store="missing"), lookups, joins)
+    raise_if_lookup_or_join_failed(record(lines=None, store="missing"), lookups, joins)
 
 
 def test_places_of_many_rows_are_counted() -> None:
     """Three are shown."""
     places = "\n".join(f"l.csv:{number}" for number in range(2, 8))
     with pytest.raises(RecordError, match=r"\(l.csv:2, l.csv:3, l.csv:4 and 3 more\)"):
-        refuse_failed_lookups_and_joins(
-            record(**{"lines.at": places, "lines.problem": "contradiction"}), LOOKUPS, JOINS
-        )
+        raise_if_lookup_or_join_failed(record(**{"lines.at": places, "lines.problem": "contradiction"}), LOOKUPS, JOINS)
     assert joined_row_place(record(**{"lines.at": places}), "lines", 5) == "l.csv:7"
 
 

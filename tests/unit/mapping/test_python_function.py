@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from crossdock.mapping import python_function
-from crossdock.mapping.python_function import PythonFunction, load
+from crossdock.mapping.python_function import PythonFunction, load_python_function
 from crossdock.values.raw_rows_and_records import Record
 
 RECORD = Record("1", ({"A": "x"},), "f", (2,))
@@ -21,10 +21,10 @@ def test_a_function_is_loaded_with_a_digest_of_its_file(tmp_path: Path) -> None:
     """The digest changes with the file, and the changed function is the one that is called."""
     file = tmp_path / "m.py"
     file.write_text("def one(record):\n    return record.row['A']\n")
-    first = load("m.py:one", tmp_path)
+    first = load_python_function("m.py:one", tmp_path)
     assert first.call(RECORD) == "x"
     file.write_text("def one(record):\n    return record.row['A'] * 2\n")
-    second = load("m.py:one", tmp_path)
+    second = load_python_function("m.py:one", tmp_path)
     assert second.call(RECORD) == "xx"
     assert first.digest != second.digest
 
@@ -47,12 +47,12 @@ def test_the_digest_covers_what_the_file_imports(tmp_path: Path, monkeypatch: py
         python_function._SOURCES.clear()
         for name in [name for name in sys.modules if re.match("crossdock_mapping_|prices|shared", name)]:
             monkeypatch.delitem(sys.modules, name)
-        return load("m.py:one", tmp_path).digest
+        return load_python_function("m.py:one", tmp_path).digest
 
     before = digest_of_a_new_process()
     assert digest_of_a_new_process() == before
     (tmp_path / changed).write_text(sources[changed] + "# changed\n")
-    assert load("m.py:one", tmp_path).digest == before
+    assert load_python_function("m.py:one", tmp_path).digest == before
     assert digest_of_a_new_process() != before
 
 
@@ -74,7 +74,7 @@ def test_a_file_of_the_same_size_and_time_is_compiled_again(
         python_function._SOURCES.clear()
         for name in [name for name in sys.modules if re.match("crossdock_mapping_|prices", name)]:
             monkeypatch.delitem(sys.modules, name)
-        return load("m.py:one", tmp_path)
+        return load_python_function("m.py:one", tmp_path)
 
     for name, text in sources.items():
         write(name, text)
@@ -95,7 +95,7 @@ def test_an_import_from_above_the_topmost_package_is_passed_over(
     (tmp_path / "upwards" / "__init__.py").write_text(text)
     (tmp_path / "m.py").write_text("from upwards import compat\ndef one(record):\n    return compat\n")
     monkeypatch.syspath_prepend(tmp_path)
-    assert load("m.py:one", tmp_path).call(RECORD) == "none"
+    assert load_python_function("m.py:one", tmp_path).call(RECORD) == "none"
 
 
 def test_a_file_may_define_dataclasses(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_file_may_define_dataclasses(tmp_path: Path) -> None:
         "    text: str\n\n\ndef one(record):\n    return Price(record.row['A']).text\n"
     )
     (tmp_path / "d.py").write_text(text)
-    assert load("d.py:one", tmp_path).call(RECORD) == "x"
+    assert load_python_function("d.py:one", tmp_path).call(RECORD) == "x"
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_what_cannot_be_loaded_is_explained(reference: str, text: str, message: 
     """With the file, and the line where the file itself fails."""
     (tmp_path / "m.py").write_text(text)
     with pytest.raises(ValueError, match=message):
-        load(reference, tmp_path)
+        load_python_function(reference, tmp_path)
 
 
 def test_copies_in_two_folders_are_two_modules(tmp_path: Path) -> None:
@@ -143,6 +143,6 @@ def test_copies_in_two_folders_are_two_modules(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / "name").write_text(tenant, encoding="utf-8")
         (folder / "map.py").write_text(text, encoding="utf-8")
-        loaded[tenant] = load("map.py:name", folder)
+        loaded[tenant] = load_python_function("map.py:name", folder)
     assert {tenant: each.call(RECORD) for tenant, each in loaded.items()} == {"a": "a", "b": "b"}
     assert loaded["a"].digest == loaded["b"].digest

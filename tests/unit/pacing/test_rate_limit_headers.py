@@ -271,7 +271,7 @@ def test_an_answer_from_a_cache_is_ignored(age: str, counts: bool) -> None:
 def test_a_cache_shows_itself_by_its_own_headers(name: str, value: str, hit: str | None) -> None:
     """An answer that it gave without asking the API tells neither the rate limit nor the time of now."""
     headers = {name: value, "ratelimit": LISTED, "date": DATE}
-    assert cache_and_date_headers.cache_hit_header(headers) == (None if hit is None else f"{name}: {hit}")
+    assert cache_and_date_headers.header_showing_cache_hit(headers) == (None if hit is None else f"{name}: {hit}")
     assert (read_rate_limit_headers(headers) is None) == (hit is not None)
     assert (cache_and_date_headers.server_clock_lag_s(headers, NOW + 60) is None) == (hit is not None)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crossdock import Context, Filter, OrderBy, RawBatch, Record, Repair, Stream
-from crossdock.config.stream_configuration import check_and_complete_declaration, refuse_reserved_column_names
+from crossdock.config.stream_configuration import check_and_complete_declaration, raise_if_column_name_reserved
 from crossdock.errors import ConfigError
 from crossdock.mapping.row_order_and_cursors import Cursor
 from crossdock.mapping.stream_declaration import AdoptBy
@@ -128,11 +128,11 @@ def test_a_missing_attribute_is_named() -> None:
 def test_a_reserved_name_is_refused(facts: Callable[[str], dict[str, Any]], name: str) -> None:
     """It is no column of a source; a JSON pointer names such a member, and other names that begin with _ are usual."""
     with pytest.raises(ConfigError, match=rf"^c:1: w\.things: the name '.*{name[1:]}' is reserved\n.*'/.*', a JSON"):
-        refuse_reserved_column_names("w.things", declared(**facts(name)), "c:1")
+        raise_if_column_name_reserved("w.things", declared(**facts(name)), "c:1")
     for usual in (f"/{name}", f"_id{name}", "_key", "_deleted"):
-        refuse_reserved_column_names("w.things", declared(**facts(usual)), "c:1")
+        raise_if_column_name_reserved("w.things", declared(**facts(usual)), "c:1")
 
 
 def test_a_class_may_use_the_whole_record() -> None:
     """So that each change of its JSON is a change."""
-    refuse_reserved_column_names("w.things", declared(uses=("_json", "K")), "c:1")
+    raise_if_column_name_reserved("w.things", declared(uses=("_json", "K")), "c:1")

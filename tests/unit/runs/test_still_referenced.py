@@ -10,7 +10,7 @@ import pytest
 from tests.unit.state.samples import AT, binding, intent, start
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream
-from crossdock.mapping.resource_types import WRITTEN
+from crossdock.mapping.resource_types import WRITABLE_RESOURCE_TYPES
 from crossdock.runs import records_still_referenced_after_undo
 from crossdock.runs.bindings_by_target_id import load_bindings_by_target_id
 from crossdock.runs.records_still_referenced_after_undo import ListedReferences, StillReferenced
@@ -21,7 +21,7 @@ from crossdock.values.raw_rows_and_records import Record
 from crossdock.writing.delivery.operations_and_intents import Operation
 
 ORDER = ("invoice", "order", "inventory_lot", "warehouse_bin", "product", "customer", "ledger_account")
-TARGETS = cast("Mapping[str, Target]", {"platform": SimpleNamespace(resources=WRITTEN)})
+TARGETS = cast("Mapping[str, Target]", {"platform": SimpleNamespace(resources=WRITABLE_RESOURCE_TYPES)})
 
 
 def scope(resource: str) -> Scope:
@@ -72,7 +72,7 @@ class Books:
         streams = cast(
             "Sequence[BoundStream]",
             [
-                SimpleNamespace(scope=scope(name), resource_type=WRITTEN[name])
+                SimpleNamespace(scope=scope(name), resource_type=WRITABLE_RESOURCE_TYPES[name])
                 for name in ORDER
                 if self._operations[name]
             ],

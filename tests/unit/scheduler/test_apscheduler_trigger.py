@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.unit.scheduling.wallclock import schedule, utc
 from tests.waiting import WITHIN_S
 
-from crossdock.config.schedules.due_times import due_between
+from crossdock.config.schedules.due_times import due_times_between
 from crossdock.services.scheduler import apscheduler_daemon
 from crossdock.services.scheduler.apscheduler_daemon import ScheduleTrigger
 
@@ -61,7 +61,7 @@ def test_it_fires_at_what_is_due(minutes: int, every: str) -> None:
     now = utc(2026, 10, 24) + timedelta(minutes=minutes)
     until = now + timedelta(days=2)
     assert fire_times(until, now, every=every) == [
-        one.instant for one in due_between(schedule(every=every), now, until)
+        one.instant for one in due_times_between(schedule(every=every), now, until)
     ]
 
 
@@ -80,7 +80,8 @@ def test_apscheduler_fires_it() -> None:
         scheduler.add_job(called.set, ScheduleTrigger(schedule(every="1s")))
         nightly = scheduler.add_job(print, ScheduleTrigger(schedule(at="02:30")))
         assert (
-            nightly.next_run_time == next(due_between(schedule(at="02:30"), datetime.now(UTC), utc(2100, 1, 1))).instant
+            nightly.next_run_time
+            == next(due_times_between(schedule(at="02:30"), datetime.now(UTC), utc(2100, 1, 1))).instant
         )
         assert called.wait(WITHIN_S)
     finally:

@@ -12,14 +12,14 @@ import pytest
 from tests.conftest import PIN
 from tests.unit.scheduling.wallclock import utc
 
-from crossdock.config.schedules.due_times import Due
+from crossdock.config.schedules.due_times import DueTime
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.services.scheduler.due_run_decisions_and_preview import DueRunPlanner, DueRunsOfJob
 from crossdock.state import DueRun, State, Transaction, create_or_upgrade_state, parse_database_url
 
 BEGIN = utc(2026, 6, 1)
 NOW = utc(2026, 6, 4, 3)
-RUNS = [Due(utc(2026, 6, day, 2), date(2026, 6, day)) for day in (1, 2, 3, 4)]
+RUNS = [DueTime(utc(2026, 6, day, 2), date(2026, 6, day)) for day in (1, 2, 3, 4)]
 
 
 def jobs(**settings: dict[str, Any]) -> DueRunPlanner:
@@ -49,7 +49,7 @@ def state(tmp_path: Path) -> Iterator[State]:
 @pytest.mark.parametrize(
     ("catch_up", "starts"), [("all", RUNS), ("latest", RUNS[-1:]), ("none", [])], ids=["all", "latest", "none"]
 )
-def test_missed_runs_are_started_or_skipped(state: State, catch_up: str, starts: list[Due]) -> None:
+def test_missed_runs_are_started_or_skipped(state: State, catch_up: str, starts: list[DueTime]) -> None:
     """Each due run is one or the other."""
     due_jobs = jobs(a={"schedule": {"catch_up": catch_up}})
     with state.begin() as tx:
@@ -143,7 +143,7 @@ def test_a_job_waits_for_a_run_of_its_date_that_is_due_later(state: State) -> No
     )
     since = {"a": BEGIN, "b": BEGIN}
 
-    def starts(tx: Transaction, now: datetime) -> Due | None:
+    def starts(tx: Transaction, now: datetime) -> DueTime | None:
         plans = due_jobs.plan_due_runs_of_all_jobs(tx.scheduled_runs, now, since)
         (plan,) = (each for each in plans if each.job == "b")
         plan.starts = plan.starts[-1:]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.config.schedules.due_times import Due
+from crossdock.config.schedules.due_times import DueTime
 from crossdock.printable import printable
 from crossdock.services.inbox.webhook_record_delivery import ConnectionAndTarget, InboxWorkResult
 from crossdock.services.scheduler import stderr_log
@@ -27,7 +27,7 @@ def logged(form: LogFormat, text: str, capsys: pytest.CaptureFixture[str]) -> st
     """What a run that failed because of *text*, and a warning, write to stderr."""
     with stderr_log.logging_to_stderr(form):
         this_run = RunLog("nightly", date(2026, 1, 1))
-        this_run.log_end(could_not_start_event("nightly", Due(AT, AT.date()), RunMessage("error", "", text)))
+        this_run.log_end(could_not_start_event("nightly", DueTime(AT, AT.date()), RunMessage("error", "", text)))
         this_run.warn(text)
     return capsys.readouterr().err
 

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.scheduling.wallclock import ONE_DAY, schedule, utc
 
-from crossdock.config.schedules.due_times import due_between
+from crossdock.config.schedules.due_times import due_times_between
 
 
 def run_days(first: date, last: date, **said: Any) -> list[date]:
     """The dates from *first* to *last* on which a schedule at noon runs."""
     begin, end = utc(first.year, first.month, first.day), utc(last.year, last.month, last.day, 23)
-    return [one.business_date for one in due_between(schedule(at="12:00", **said), begin, end)]
+    return [one.business_date for one in due_times_between(schedule(at="12:00", **said), begin, end)]
 
 
 @pytest.mark.parametrize(
@@ -107,5 +107,5 @@ def test_every_holiday_that_would_run_is_taken_over(holidays: set[date], numbers
 def test_holidays_and_days_hold_for_every_so_often_too() -> None:
     """Every six hours on weekdays, without a holiday."""
     plan = schedule(every="6h", days="weekdays", holidays=["2026-05-14"])
-    found = due_between(plan, utc(2026, 5, 13, 22), utc(2026, 5, 17, 21))
+    found = due_times_between(plan, utc(2026, 5, 13, 22), utc(2026, 5, 17, 21))
     assert [one.business_date for one in found] == [date(2026, 5, 15)] * 4

@@ -14,7 +14,7 @@ from tests.examples import examples
 from tests.unit.scheduling import wallclock
 from tests.unit.scheduling.wallclock import Span, schedule, utc
 
-from crossdock.config.schedules.due_times import Due, due_between
+from crossdock.config.schedules.due_times import DueTime, due_times_between
 from crossdock.config.schedules.job_and_schedule_config import CronLine
 
 SPANS: list[Span] = [
@@ -64,7 +64,7 @@ class Line:
         both = self.day.star or self.weekday.star
         return day.month in self.month.numbers and (all(found) if both else any(found))
 
-    def due(self, span: Span) -> list[Due]:
+    def due(self, span: Span) -> list[DueTime]:
         """By Debian's rules, from a walk through *span*."""
         steps = wallclock.walk(span)
         if self.minute.star or self.hour.star:
@@ -136,7 +136,7 @@ def test_a_line_is_due_as_the_oracle_says(line: Line, span: Span) -> None:
     except ValueError:
         assert not is_possible(line)
         return
-    assert list(due_between(plan, *wallclock.bounds(span))) == line.due(span)
+    assert list(due_times_between(plan, *wallclock.bounds(span))) == line.due(span)
 
 
 @given(line=lines, span=st.sampled_from(SPANS), cuts=st.lists(st.integers(0, 5 * 24 * 60), max_size=4))
@@ -149,8 +149,8 @@ def test_parts_give_what_the_whole_gives(line: Line, span: Span, cuts: list[int]
         return
     begin, end = wallclock.bounds(span)
     ends = [begin, *(begin + timedelta(minutes=minutes) for minutes in sorted(cuts)), end]
-    parts = [one for since, until in pairwise(ends) for one in due_between(plan, since, until)]
-    assert parts == list(due_between(plan, begin, end))
+    parts = [one for since, until in pairwise(ends) for one in due_times_between(plan, since, until)]
+    assert parts == list(due_times_between(plan, begin, end))
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_parts_give_what_the_whole_gives(line: Line, span: Span, cuts: list[int]
 )
 def test_spring(cron: str, day: int, expected: list[tuple[int, int, int]]) -> None:
     """Berlin, until 04:00 on 29 March 2026: 02:00 to 03:00 does not exist."""
-    found = due_between(schedule(cron=cron), utc(2026, 3, day - 1, 23), utc(2026, 3, day, 2))
+    found = due_times_between(schedule(cron=cron), utc(2026, 3, day - 1, 23), utc(2026, 3, day, 2))
     assert [one.instant for one in found] == [utc(2026, 3, *parts) for parts in expected]
 
 
@@ -179,7 +179,7 @@ def test_spring(cron: str, day: int, expected: list[tuple[int, int, int]]) -> No
 )
 def test_autumn(cron: str, expected: list[tuple[int, int]]) -> None:
     """Berlin, from 02:00 to 04:00 on 25 October 2026: 02:00 to 03:00 is repeated."""
-    found = due_between(schedule(cron=cron), utc(2026, 10, 24, 23, 59), utc(2026, 10, 25, 2, 59))
+    found = due_times_between(schedule(cron=cron), utc(2026, 10, 24, 23, 59), utc(2026, 10, 25, 2, 59))
     assert [one.instant for one in found] == [utc(2026, 10, 25, *parts) for parts in expected]
 
 
@@ -194,8 +194,8 @@ def test_autumn(cron: str, expected: list[tuple[int, int]]) -> None:
 def test_nicknames_and_names(cron: str, same: str) -> None:
     """They mean the same as numbers."""
 
-    def coming(text: str) -> list[Due]:
-        return list(islice(due_between(schedule(cron=text), utc(2026, 1, 1), utc(2030, 1, 1)), 9))
+    def coming(text: str) -> list[DueTime]:
+        return list(islice(due_times_between(schedule(cron=text), utc(2026, 1, 1), utc(2030, 1, 1)), 9))
 
     assert coming(cron) == coming(same) != []
 
@@ -243,17 +243,17 @@ def test_what_else_a_schedule_says_applies_to_its_line() -> None:
     said: dict[str, Any] = {"cron": "30 2 * * 5", "holidays": ["2026-05-01"], "business_date": "previous_day"}
 
     def dates(**more: Any) -> list[date]:
-        found = due_between(schedule(**said, **more), utc(2026, 4, 30), utc(2026, 5, 12))
+        found = due_times_between(schedule(**said, **more), utc(2026, 4, 30), utc(2026, 5, 12))
         return [one.business_date for one in found]
 
     assert dates() == [date(2026, 5, 7)]
     assert dates(on_holiday="next_working_day") == [date(2026, 5, 3), date(2026, 5, 7)]
     blackout = {"from": "02:00", "to": "06:00"}
-    found = due_between(schedule(**said, blackouts=[blackout]), utc(2026, 5, 8), utc(2026, 5, 9))
-    assert list(found) == [Due(utc(2026, 5, 8, 4), date(2026, 5, 7))]
+    found = due_times_between(schedule(**said, blackouts=[blackout]), utc(2026, 5, 8), utc(2026, 5, 9))
+    assert list(found) == [DueTime(utc(2026, 5, 8, 4), date(2026, 5, 7))]
 
 
 def test_a_leap_day_is_found() -> None:
     """A line that is due once in four years."""
-    found = next(due_between(schedule(cron="0 12 29 2 *"), utc(2026, 1, 1), utc(2040, 1, 1)))
-    assert found == Due(datetime(2028, 2, 29, 11, tzinfo=found.instant.tzinfo), date(2028, 2, 29))
+    found = next(due_times_between(schedule(cron="0 12 29 2 *"), utc(2026, 1, 1), utc(2040, 1, 1)))
+    assert found == DueTime(datetime(2028, 2, 29, 11, tzinfo=found.instant.tzinfo), date(2028, 2, 29))

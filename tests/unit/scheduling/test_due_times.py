@@ -13,7 +13,7 @@ from tests.examples import examples
 from tests.unit.scheduling import wallclock
 from tests.unit.scheduling.wallclock import ODD_SPANS, ONE_DAY, Span, schedule, utc
 
-from crossdock.config.schedules.due_times import Due, due_between, first_due_per_business_date
+from crossdock.config.schedules.due_times import DueTime, due_times_between, first_due_time_per_business_date
 from crossdock.config.schedules.job_and_schedule_config import WEEKDAYS, Schedule
 
 ZONES = [
@@ -27,8 +27,8 @@ clock_times = st.builds(lambda hour, minute: f"{hour:02}:{minute:02}", st.intege
 windows = st.lists(st.tuples(clock_times, clock_times).filter(lambda pair: pair[0] != pair[1]), max_size=2)
 
 
-def all_due(plan: Schedule, span: Span) -> list[Due]:
-    return list(due_between(plan, *wallclock.bounds(span)))
+def all_due(plan: Schedule, span: Span) -> list[DueTime]:
+    return list(due_times_between(plan, *wallclock.bounds(span)))
 
 
 def blacked_out(pairs: list[tuple[str, str]]) -> list[dict[str, str]]:
@@ -79,7 +79,7 @@ def test_blackouts_move_what_is_due_to_their_end(span: Span, times: list[str], p
     shut = wallclock.closed(steps, pairs)
     inside = (steps[0][0] + ONE_DAY, steps[-1][0])  # what came from before the first step is not known to the walk
     expected = wallclock.moved(steps, wallclock.planned(steps, times), shut)
-    found = list(due_between(plan, *inside))
+    found = list(due_times_between(plan, *inside))
     assert found == [one for one in expected if one.instant > inside[0]]
     assert not shut.intersection(one.instant for one in found)
 
@@ -115,7 +115,7 @@ def test_parts_give_what_the_whole_gives(data: st.DataObject) -> None:
     span = data.draw(st.sampled_from(ODD_SPANS))
     plan = data.draw(schedules(span[0], span[1]))
     begin, end = wallclock.bounds(span)
-    whole = list(due_between(plan, begin, end))
+    whole = list(due_times_between(plan, begin, end))
     minutes = st.integers(0, (end - begin) // timedelta(minutes=1)).map(
         lambda number: begin + number * timedelta(0, 60)
     )
@@ -124,10 +124,10 @@ def test_parts_give_what_the_whole_gives(data: st.DataObject) -> None:
         st.lists(minutes | at_one | at_one.map(lambda instant: instant - timedelta.resolution), max_size=6)
     )
     ends = [begin, *sorted(cut for cut in cuts if cut >= begin), end]
-    assert [one for since, until in pairwise(ends) for one in due_between(plan, since, until)] == whole
+    assert [one for since, until in pairwise(ends) for one in due_times_between(plan, since, until)] == whole
     assert whole == sorted(set(whole))
     firsts = {one.business_date: one for one in reversed(whole)}
-    assert list(first_due_per_business_date(plan, begin, end)) == sorted(firsts.values())
+    assert list(first_due_time_per_business_date(plan, begin, end)) == sorted(firsts.values())
 
 
 @pytest.mark.nightly(but=["America/New_York", "Europe/Berlin", "Asia/Beirut"])
@@ -204,7 +204,7 @@ def test_what_meets_at_the_end_of_a_gap_for_one_date_is_one_run() -> None:
 
 def test_the_future_is_looked_at_only_as_far_as_is_asked() -> None:
     """The next run is found without computing all runs of eight thousand years."""
-    coming = due_between(schedule(at="06:00", days="last_working_day"), utc(2026, 1, 1), utc(9990, 1, 1))
+    coming = due_times_between(schedule(at="06:00", days="last_working_day"), utc(2026, 1, 1), utc(9990, 1, 1))
     assert [one.business_date for one in islice(coming, 3)] == [
         date(2026, 1, 30), date(2026, 2, 27), date(2026, 3, 31),
     ]  # fmt: skip
@@ -212,7 +212,7 @@ def test_the_future_is_looked_at_only_as_far_as_is_asked() -> None:
 
 def test_nothing_is_due_backwards() -> None:
     """After a clock is set back, a span may end before it begins."""
-    assert list(due_between(schedule(every="1m"), utc(2026, 1, 2), utc(2026, 1, 1))) == []
+    assert list(due_times_between(schedule(every="1m"), utc(2026, 1, 2), utc(2026, 1, 1))) == []
 
 
 def test_an_instant_without_a_zone_is_refused() -> None:
@@ -222,4 +222,4 @@ def test_an_instant_without_a_zone_is_refused() -> None:
         (utc(2026, 1, 1), utc(2026, 1, 2).replace(tzinfo=None)),
     ):
         with pytest.raises(ValueError, match="no time zone"):
-            next(due_between(schedule(at="02:30"), since, until))
+            next(due_times_between(schedule(at="02:30"), since, until))

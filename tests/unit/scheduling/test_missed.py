@@ -7,19 +7,19 @@ from datetime import date, datetime
 import pytest
 from tests.unit.scheduling.wallclock import schedule, utc
 
-from crossdock.config.schedules.due_times import Due, all_due_after, runs_to_catch_up
+from crossdock.config.schedules.due_times import DueTime, due_times_after, runs_to_catch_up
 from crossdock.config.schedules.job_and_schedule_config import Schedule
 
 NIGHTLY = {"at": "02:30", "time_zone": "UTC"}
 NOW = utc(2026, 6, 10, 9)
 
 
-def missed(plan: Schedule, last: Due | datetime, now: datetime) -> list[Due]:
-    return runs_to_catch_up(plan, all_due_after(plan, last, now), now)
+def missed(plan: Schedule, last: DueTime | datetime, now: datetime) -> list[DueTime]:
+    return runs_to_catch_up(plan, due_times_after(plan, last, now), now)
 
 
-def run_of(day: int) -> Due:
-    return Due(utc(2026, 6, day, 2, 30), date(2026, 6, day))
+def run_of(day: int) -> DueTime:
+    return DueTime(utc(2026, 6, day, 2, 30), date(2026, 6, day))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def run_of(day: int) -> Due:
     ],
 )
 def test_what_was_missed_is_asked_for_by_setting(
-    catch_up: str, within: str, last: Due | datetime, expected: list[int]
+    catch_up: str, within: str, last: DueTime | datetime, expected: list[int]
 ) -> None:
     """At nine on the tenth of June."""
     plan = schedule(**NIGHTLY, catch_up=catch_up, catch_up_within=within)
@@ -52,7 +52,7 @@ def test_of_several_dates_at_one_instant_the_finished_ones_stay_finished() -> No
     """A host that failed after the first of the runs that a freeze held back catches up with the others."""
     freeze = {"from": "2026-06-07T00:00Z", "to": "2026-06-10T08:00Z"}
     plan = schedule(**NIGHTLY, blackouts=[freeze], catch_up="all")
-    held = [Due(utc(2026, 6, 10, 8), date(2026, 6, day)) for day in (7, 8, 9, 10)]
+    held = [DueTime(utc(2026, 6, 10, 8), date(2026, 6, day)) for day in (7, 8, 9, 10)]
     assert missed(plan, run_of(6), NOW) == held
     assert missed(plan, held[1], NOW) == held[2:]
     assert missed(plan, held[-1], NOW) == []
@@ -62,11 +62,11 @@ def test_of_several_dates_at_one_instant_the_finished_ones_stay_finished() -> No
 def test_a_host_down_for_three_days_over_the_change_of_clocks() -> None:
     """The run whose hour was skipped is caught up with, too."""
     plan = schedule(at="02:30", catch_up="all", business_date="previous_day")
-    found = missed(plan, Due(utc(2026, 3, 27, 1, 30), date(2026, 3, 26)), utc(2026, 3, 30, 8))
+    found = missed(plan, DueTime(utc(2026, 3, 27, 1, 30), date(2026, 3, 26)), utc(2026, 3, 30, 8))
     assert found == [
-        Due(utc(2026, 3, 28, 1, 30), date(2026, 3, 27)),
-        Due(utc(2026, 3, 29, 1), date(2026, 3, 28)),
-        Due(utc(2026, 3, 30, 0, 30), date(2026, 3, 29)),
+        DueTime(utc(2026, 3, 28, 1, 30), date(2026, 3, 27)),
+        DueTime(utc(2026, 3, 29, 1), date(2026, 3, 28)),
+        DueTime(utc(2026, 3, 30, 0, 30), date(2026, 3, 29)),
     ]
 
 

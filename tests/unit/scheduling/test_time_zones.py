@@ -13,8 +13,8 @@ from tests.unit.scheduling.wallclock import utc
 from crossdock.values.time_formats_and_zones import (
     check_zone_name,
     clock_change_instants_and_shifts,
-    first_instant_showing,
-    last_instant_showing,
+    first_instant_of_local_time,
+    last_instant_of_local_time,
     local_time,
 )
 
@@ -32,7 +32,7 @@ SPRING, AUTUMN = datetime(2026, 3, 29, 2, 30), datetime(2026, 10, 25, 2, 30)  # 
 )
 def test_a_local_time_is_shown_from_and_until(local: datetime, first: datetime, last: datetime) -> None:
     """In Berlin. A skipped time means the end of the gap."""
-    assert (first_instant_showing(local, BERLIN), last_instant_showing(local, BERLIN)) == (first, last)
+    assert (first_instant_of_local_time(local, BERLIN), last_instant_of_local_time(local, BERLIN)) == (first, last)
 
 
 @given(
@@ -43,7 +43,7 @@ def test_a_local_time_is_shown_from_and_until(local: datetime, first: datetime, 
 def test_the_first_showing_is_the_first(days: int, minutes: int, zone: str) -> None:
     """At that instant the clocks show the time or later, and a minute before they showed an earlier one."""
     local = datetime(2025, 1, 1) + timedelta(days=days, minutes=minutes)  # noqa: DTZ001  a local time
-    instant = first_instant_showing(local, ZoneInfo(zone))
+    instant = first_instant_of_local_time(local, ZoneInfo(zone))
     assert local_time(instant, ZoneInfo(zone)) >= local
     assert local_time(instant - timedelta(minutes=1), ZoneInfo(zone)) < local
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from crossdock.config.schedules.due_times import Due
+from crossdock.config.schedules.due_times import DueTime
 from crossdock.config.schedules.job_and_schedule_config import Schedule
 
 ONE_DAY = timedelta(days=1)
@@ -96,13 +96,13 @@ def closed(steps: Sequence[Step], windows: Iterable[tuple[str, str]]) -> set[dat
     return shut
 
 
-def moved(steps: Sequence[Step], runs: Iterable[tuple[datetime, date]], shut: set[datetime]) -> list[Due]:
+def moved(steps: Sequence[Step], runs: Iterable[tuple[datetime, date]], shut: set[datetime]) -> list[DueTime]:
     """*runs*, each at the first instant of *steps* that is not *shut*; without what would be the same run."""
     open_steps = deque(instant for instant, _ in steps if instant not in shut)
-    found: list[Due] = []
+    found: list[DueTime] = []
     for planned_at, day in runs:
         while open_steps and open_steps[0] < planned_at:
             open_steps.popleft()
-        if open_steps and [Due(open_steps[0], day)] != found[-1:]:
-            found.append(Due(open_steps[0], day))
+        if open_steps and [DueTime(open_steps[0], day)] != found[-1:]:
+            found.append(DueTime(open_steps[0], day))
     return found

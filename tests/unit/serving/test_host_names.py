@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crossdock.errors import ConfigError
-from crossdock.values.serving import ServerNames
+from crossdock.values.serving import AllowedHostNames
 
-NAMES = ServerNames(["Sandbox.example", "proxy.example:9000"], "crossdock sandbox")
+NAMES = AllowedHostNames(["Sandbox.example", "proxy.example:9000"], "crossdock sandbox")
 
 
 def refusal(host: str | None, *origins: str, local: tuple[str, int] | None = ("127.0.0.1", 8080)) -> str | None:
@@ -139,7 +139,7 @@ def test_other_addresses_are_refused(address: IPv4Address | IPv6Address) -> None
 def test_invalid_allowed_names_are_refused(name: str) -> None:
     """The error for a URL or a pattern names the option and an example."""
     with pytest.raises(ConfigError, match="--allow-host: .* is not a valid host\n  Use HOST or HOST:PORT"):
-        ServerNames([name], "crossdock schedule")
+        AllowedHostNames([name], "crossdock schedule")
 
 
 @pytest.mark.parametrize(

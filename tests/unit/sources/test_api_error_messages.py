@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.printable import MASK, redacted
+from crossdock.printable import MASK, mask_secrets
 from crossdock.reading.sources.api_error_messages import SHOWN, error_message_in, error_reason
 
 KEY = "canary-1234567-key@example.com"
@@ -17,7 +17,7 @@ JSON, PROBLEM, HTML, PLAIN = "application/json", "application/problem+json", "Te
 
 def shown(body: object, content_type: str = JSON) -> str:
     raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-    return error_reason(raw, content_type, lambda text: redacted(text, {KEY}))
+    return error_reason(raw, content_type, lambda text: mask_secrets(text, {KEY}))
 
 
 @pytest.mark.parametrize(

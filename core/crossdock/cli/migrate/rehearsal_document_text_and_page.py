@@ -15,7 +15,7 @@ from crossdock.console import page_rendering
 from crossdock.console.page_tables import Cell, Drawing, Rectangle, table, tally_tables
 from crossdock.runs import tables_and_sentences_of_run
 from crossdock.values.run_progress_and_messages import RunMessage, error_documents
-from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text, time_text
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text, json_time_text
 
 if TYPE_CHECKING:
     from crossdock.migration import column_profile
@@ -34,7 +34,7 @@ def rehearsal_document(rehearsed: RehearsalResult, *, raw: bool) -> dict[str, An
     return {
         "migration": rehearsed.name,
         "tenant": rehearsed.pin.tenant,
-        "began_at": time_text(rehearsed.began),
+        "began_at": json_time_text(rehearsed.began),
         "ends_at": _optional_time_text(waves[-1].ends),
         "requests": sum(wave.requests for wave in waves),
         "waves": [_wave_document(wave) for wave in waves],
@@ -48,7 +48,7 @@ def rehearsal_document(rehearsed: RehearsalResult, *, raw: bool) -> dict[str, An
 
 
 def _optional_time_text(at: datetime | None) -> str | None:
-    return None if at is None else time_text(at)
+    return None if at is None else json_time_text(at)
 
 
 def _wave_document(forecast: WaveForecast) -> dict[str, Any]:

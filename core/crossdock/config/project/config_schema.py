@@ -12,9 +12,12 @@ from pydantic_core import core_schema
 from crossdock.config.project.project import ConfigFile
 from crossdock.config.stream_configuration import StreamConfig, settings_model_with_streams_key
 from crossdock.connector import Settings
-from crossdock.mapping.resource_types import WRITTEN, ResourceType
+from crossdock.mapping.resource_types import WRITABLE_RESOURCE_TYPES, ResourceType
 from crossdock.values.config_base_types import IGNORED, ConfigModel
-from crossdock.values.schema_descriptions_from_docstrings import SchemaGeneratorWithDescriptions, field_docstrings
+from crossdock.values.schema_descriptions_from_docstrings import (
+    SchemaGeneratorWithDescriptions,
+    docstrings_by_model_field,
+)
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MODE: JsonSchemaMode = "validation"
@@ -34,7 +37,9 @@ class _ConfigSchema(SchemaGeneratorWithDescriptions):
                     member.setdefault("description", written["description"])
         if issubclass(schema["cls"], StreamConfig):
             written["anyOf"] = [{"required": ["resource"]}, {"required": ["to"]}]
-            written["allOf"] = [rule for name, kind in WRITTEN.items() for rule in _stream_mapping_rules(name, kind)]
+            written["allOf"] = [
+                rule for name, kind in WRITABLE_RESOURCE_TYPES.items() for rule in _stream_mapping_rules(name, kind)
+            ]
         return written
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  a given signature
@@ -68,7 +73,7 @@ def _stream_mapping_rules(name: str, kind: ResourceType) -> Iterator[dict[str, A
     """Yield which members a stream of this resource may map, and which it must unless it contributes some to records of
     others.
     """
-    texts, fields = field_docstrings(kind.draft), kind.draft.model_fields.items()
+    texts, fields = docstrings_by_model_field(kind.draft), kind.draft.model_fields.items()
     members = {field.alias or name: {"description": texts[name]} if name in texts else {} for name, field in fields}
     required = [field.alias or name for name, field in fields if field.is_required()]
     yield _rule_when("resource", name, {"properties": {"map": {"properties": members, "additionalProperties": False}}})

@@ -20,7 +20,7 @@ from crossdock.config.http_api_connector_settings import HttpSettings
 from crossdock.config.stream_configuration import (
     DeclaredStream,
     check_and_complete_declaration,
-    refuse_reserved_column_names,
+    raise_if_column_name_reserved,
     settings_and_streams_with_overrides,
     settings_model_with_streams_key,
 )
@@ -177,10 +177,10 @@ class Connection:
         stream: Stream[Any],
         targets: Mapping[str, Target],
         context: Context[Any],
-        others: OtherStreams | None = None,
+        others: FactsOfAllStreams | None = None,
     ) -> BoundStream:
         """Bind *stream* to a run."""
-        others = others or OtherStreams()
+        others = others or FactsOfAllStreams()
         scope = self.scope_of_written_records(stream)
         system, _, resource = (stream.reads or "").partition(".")
         read = (system, targets[system].resources[resource]) if stream.reads else None
@@ -255,7 +255,7 @@ def cursor_version(stream: Stream[Any], settings: Settings) -> str:
     return f"{stream.cursor_version}:{address}"
 
 
-class OtherStreams(Struct, frozen=True):
+class FactsOfAllStreams(Struct, frozen=True):
     """What a stream must know of all streams of the config.
 
     Attributes:
@@ -546,7 +546,7 @@ def _load_connection(
         streams = tuple(_with_namespace(stream, settings.namespace) for stream in streams)
     for stream in streams:
         place = document.where((*section, "streams", stream.name))
-        refuse_reserved_column_names(f"{name}.{stream.name}", stream, place)
+        raise_if_column_name_reserved(f"{name}.{stream.name}", stream, place)
     return Connection(name, connector, settings, streams)
 
 

@@ -19,7 +19,7 @@ from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.connections_and_bound_streams import (
     BoundStream,
     Connection,
-    OtherStreams,
+    FactsOfAllStreams,
     load_connections,
     members_contributed_by_scope,
 )
@@ -311,7 +311,7 @@ class Project(Struct, frozen=True):
             for stream in each.streams
             if not stream.trim_keys
         )
-        others = OtherStreams(
+        others = FactsOfAllStreams(
             self._namespaces_by_system(),
             as_written,
             self._known_namespaces,

@@ -27,7 +27,7 @@ from crossdock.values.config_base_types import (
 )
 from crossdock.values.config_file import unknown_key_message
 from crossdock.values.texts_of_numbers_and_times import USABLE_YEARS, USABLE_YEARS_TEXT
-from crossdock.values.time_formats_and_zones import check_zone_name, first_instant_showing, local_time
+from crossdock.values.time_formats_and_zones import check_zone_name, first_instant_of_local_time, local_time
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAY_NAMES = (*WEEKDAYS, "weekdays", "first_working_day", "last_working_day")
@@ -42,7 +42,7 @@ def all_days_of_month(day: date) -> Iterator[date]:
     return (day.replace(day=number) for number in range(1, monthrange(day.year, day.month)[1] + 1))
 
 
-def runs_on(day: date, named: Callable[[date], bool], holidays: Collection[date], *, moves: bool) -> bool:
+def is_run_day(day: date, named: Callable[[date], bool], holidays: Collection[date], *, moves: bool) -> bool:
     """Return whether a schedule runs on *day*. If it *moves*, a run on a holiday is on the next working day, once."""
     return day not in holidays and (named(day) or (moves and _is_moved_from_holiday(day, named, holidays)))
 
@@ -356,8 +356,10 @@ class JobConfig(ConfigModel):
             return None
         zone, at = self.schedule.zone, time.fromisoformat(self.done_by)
         day: date = local_time(due, zone).date()
-        today = first_instant_showing(datetime.combine(day, at), zone)
-        return today if today >= due else first_instant_showing(datetime.combine(day + timedelta(days=1), at), zone)
+        today = first_instant_of_local_time(datetime.combine(day, at), zone)
+        return (
+            today if today >= due else first_instant_of_local_time(datetime.combine(day + timedelta(days=1), at), zone)
+        )
 
 
 def jobs_in_order(jobs: Mapping[str, JobConfig]) -> list[str]:

@@ -53,7 +53,7 @@ from crossdock.resources import (
 from crossdock.values import exact_json, web_address_checks
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.field_types import is_valid_target_id
-from crossdock.values.texts_of_numbers_and_times import time_text
+from crossdock.values.texts_of_numbers_and_times import json_time_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class ResourceCollection(Generic[Input, Kept]):
             external_id: Only the one with this ``externalId``. Invoices have none.
             page_size: Resources of one answer, 1 to 1,000.
         """
-        query = {"updatedSince": time_text(updated_since)} if updated_since else {}
+        query = {"updatedSince": json_time_text(updated_since)} if updated_since else {}
         query |= {} if external_id is None else {"externalId": external_id}
         return self._items_of_all_pages(self._path, self._stored, query, page_size)
 

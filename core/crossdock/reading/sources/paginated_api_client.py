@@ -42,7 +42,7 @@ from crossdock.reading.sources.retried_requests import RequestRefusedError, Retr
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.signs_of_unread_records import SignsOfUnreadRecords
 from crossdock.values.author_code_errors import type_name_of_wrong_value
-from crossdock.values.cache_and_date_headers import cache_age_s, cache_hit_header, server_clock_lag_s
+from crossdock.values.cache_and_date_headers import cache_age_s, header_showing_cache_hit, server_clock_lag_s
 from crossdock.values.clock import InterruptibleClock
 from crossdock.values.json_paths import (
     MISSING,
@@ -389,7 +389,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             lists.require_second_reading()
         if age := cache_age_s(page.headers):
             self.doubt(page, f"the list comes from a cache, and is {age:,} s old", is_incomplete=True)
-        elif hit := cache_hit_header(page.headers):
+        elif hit := header_showing_cache_hit(page.headers):
             self.doubt(page, f"the list comes from a cache ({hit}), and may be old", is_incomplete=True)
 
     def doubt(self, page: ApiAnswer, text: str, *, is_incomplete: bool = False) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, quote_plus, urlencode
 
 from crossdock.errors import ConfigError, CrossdockError
-from crossdock.printable import redacted
+from crossdock.printable import mask_secrets
 from crossdock.reading.sources import api_error_messages
 from crossdock.reading.sources.api_declaration import Api
 from crossdock.reading.sources.api_requests_and_answers import ApiRequest, parameter_pairs
@@ -168,7 +168,7 @@ class ApiRequestSender:
                 part.unlink()
 
     def redacted(self, text: str) -> str:
-        return redacted(text, self._credentials | self._configured_secrets | self._added_by_auth | self._sent)
+        return mask_secrets(text, self._credentials | self._configured_secrets | self._added_by_auth | self._sent)
 
     @cached_property
     def _configured_secrets(self) -> set[str]:

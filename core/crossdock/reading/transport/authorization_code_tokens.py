@@ -22,7 +22,7 @@ from crossdock.reading.transport.oauth_messages import ClientAuth
 from crossdock.reading.transport.token_auth import RENEWED_AT, TokenAuth, client_request
 from crossdock.reading.transport.token_file import StoredTokens, TokenFile
 from crossdock.values.config_base_types import Secret
-from crossdock.values.texts_of_numbers_and_times import time_text
+from crossdock.values.texts_of_numbers_and_times import json_time_text
 from crossdock.values.web_address_checks import check_address_without_query, check_https_or_loopback_address
 
 _OTHER_REFUSALS = frozenset({"invalid_client", "unauthorized_client", "unsupported_grant_type"})  # of any token
@@ -154,7 +154,7 @@ class AuthorizationCodeAuth(TokenAuth):
         now = self.clock.now()
         renew_at = self._next_renewal_time(now.timestamp(), members)
         with self.file.locked():
-            self.file.write(StoredTokens(token, str(members["refresh_token"]), renew_at, time_text(now)))
+            self.file.write(StoredTokens(token, str(members["refresh_token"]), renew_at, json_time_text(now)))
 
     def status(self) -> str:
         """Return since when the account is connected. Raises UnauthorizedError if it is not."""
@@ -199,7 +199,7 @@ class AuthorizationCodeAuth(TokenAuth):
 
     def _renew_by_refresh_token(self, stored: StoredTokens) -> Flow:
         now, asked_at = self.clock.now(), self.clock.monotonic()
-        self.file.write(replace(stored, renewing_since=stored.renewing_since or time_text(now)))
+        self.file.write(replace(stored, renewing_since=stored.renewing_since or json_time_text(now)))
         response = yield self.token_request()
         status, members = response.status_code, oauth_messages.json_members(response.content)
         says_error = status < 300 and "error" in members and "access_token" not in members  # as some do, such as GitHub

@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from crossdock.errors import ConfigError
-from crossdock.values.serving import ConnectionLimits, ServerLimits, ServerNames, problem_response, serve_in_thread
+from crossdock.values.serving import AllowedHostNames, ConnectionLimits, ServerLimits, problem_response, serve_in_thread
 from crossdock.values.web_address_checks import is_loopback
 
 PATH = "/callback"
@@ -37,7 +37,7 @@ class LoopbackRedirect:
     def __init__(self, redirect_url: str, path: str) -> None:
         self.url, self._path = redirect_url, path
         self.take: Callable[[str], bool] = lambda _: False
-        self._taken, self._names = threading.Event(), ServerNames((), "crossdock connect")
+        self._taken, self._names = threading.Event(), AllowedHostNames((), "crossdock connect")
 
     def has_arrived_within(self, within_s: float) -> bool:
         """Return whether an answer came within so many seconds."""

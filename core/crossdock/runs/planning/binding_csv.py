@@ -23,7 +23,7 @@ from crossdock.runs.planning.target_ids_of_references import ScopedKey
 from crossdock.runs.planning.undo_in_progress import RESUME, check_no_undo_in_progress
 from crossdock.state import Binding, RunResult, Scope, Transaction
 from crossdock.values.field_types import MAX_ID_LENGTH, is_valid_target_id
-from crossdock.values.formula_guarded_csv import unguard_formulas, write_rows
+from crossdock.values.formula_guarded_csv import unguard_formulas, write_csv_rows_guarding_formulas
 from crossdock.values.record_keys import key_text, key_text_of_input
 from crossdock.writing.targets.target import Target
 
@@ -46,7 +46,7 @@ def export_bindings(tx: Transaction, out: TextIO, *, raw: bool = False) -> int:
     )
     numbers = ((target, "", "", LAST_FILE, str(number)) for target, number in last.items())
     header = (*COLUMNS, FINGERPRINT) if last else COLUMNS
-    return write_rows(out, chain([header], rows, numbers), raw=raw) - 1 - len(last)
+    return write_csv_rows_guarding_formulas(out, chain([header], rows, numbers), raw=raw) - 1 - len(last)
 
 
 def _fingerprint_cells(found: int | None) -> tuple[str, ...]:

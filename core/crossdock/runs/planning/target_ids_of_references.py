@@ -12,7 +12,7 @@ from crossdock.delta.fingerprint import key_hashes
 from crossdock.resources import Reference
 from crossdock.state import Binding, Scope, Transaction
 from crossdock.values.record_keys import trimmed_key
-from crossdock.values.texts_of_numbers_and_times import time_text
+from crossdock.values.texts_of_numbers_and_times import json_time_text
 from crossdock.writing.delivery.operations_and_intents import Operation
 
 _PLAIN = frozenset({str, int, bool, Decimal, type(None)})  # types of most members; they hold no reference
@@ -106,7 +106,7 @@ class References:
             return self._ids[self._scoped_key(value, name_of)]
         if isinstance(value, list):
             return [self.resolve(item, name_of) for item in value]
-        return time_text(value) if isinstance(value, date) else value
+        return json_time_text(value) if isinstance(value, date) else value
 
     def _scoped_key(self, reference: Reference, name_of: NameOf) -> ScopedKey:
         namespace, key = name_of(reference)

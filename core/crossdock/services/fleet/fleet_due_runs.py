@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 
 from msgspec import Struct
 
-from crossdock.config.schedules.due_times import Due, all_due_after
+from crossdock.config.schedules.due_times import DueTime, due_times_after
 from crossdock.config.schedules.job_and_schedule_config import JobConfig, Schedule
 from crossdock.services.scheduler.due_run_decisions_and_preview import SEARCHED_AHEAD, DueRunPlanner
 from crossdock.services.scheduler.scheduler import ON_TIME_BEFORE_START
@@ -28,7 +28,7 @@ class DueCall(Struct, frozen=True):
 
     tenant: str
     job: str | None = None
-    at: Due | None = None
+    at: DueTime | None = None
     skipped: tuple[SkippedRun, ...] = ()
     expected_s: float | None = None
     failed_before: bool = False
@@ -160,14 +160,14 @@ class FleetSchedule:
         heappush(self._queue, (at, self._version, tenant))
 
 
-def _last_due_or_registration(facts: JobFacts) -> Due | datetime:
+def _last_due_or_registration(facts: JobFacts) -> DueTime | datetime:
     last = facts.last
-    return facts.since if last is None else Due(last.due, last.business_date)
+    return facts.since if last is None else DueTime(last.due, last.business_date)
 
 
 @lru_cache(_CACHED_FIRST_DUE_TIMES)
-def _first_due_after(schedule: Schedule, after: Due | datetime) -> datetime:
+def _first_due_after(schedule: Schedule, after: DueTime | datetime) -> datetime:
     """Return what is due first after a run or an instant. Many tenants have the same schedule and last run."""
     begin = after if isinstance(after, datetime) else after.instant
-    found = next(all_due_after(schedule, after, begin + SEARCHED_AHEAD), None)
+    found = next(due_times_after(schedule, after, begin + SEARCHED_AHEAD), None)
     return begin + SEARCHED_AHEAD if found is None else found.instant

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from crossdock.config.schedules.due_times import Due
+from crossdock.config.schedules.due_times import DueTime
 from crossdock.errors import CrossdockError, text_with_code
 from crossdock.services.fleet import worker
 from crossdock.services.fleet.executor_kinds_by_entry_point import Opened
@@ -83,12 +83,14 @@ LOST_CALLS_TO_REPORT = 2  # lost calls of one run, after which people are notifi
 class FleetEventListener(Protocol):
     """Receives events, always from the thread that calls the scheduler."""
 
-    def report_run_start(self, tenant: str, job: str, at: Due) -> None: ...
+    def report_run_start(self, tenant: str, job: str, at: DueTime) -> None: ...
 
     def report_run_end(self, tenant: str, run: RunFacts, problems: Iterable[str]) -> None:
         """A run has ended; *problems* are about notifications that were not sent."""
 
-    def report_failed_start(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
+    def report_failed_start(
+        self, tenant: str, job: str, at: DueTime, message: RunMessage, problems: Iterable[str]
+    ) -> None:
         """A run could not start and will be retried. Called once for each new error; *problems* are as in
         `report_run_end`.
         """

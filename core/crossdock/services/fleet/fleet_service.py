@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from crossdock.config.schedules.due_times import Due
+from crossdock.config.schedules.due_times import DueTime
 from crossdock.config.schedules.job_and_schedule_config import Schedule
 from crossdock.errors import CrossdockError, StateBusyError, StateError
 from crossdock.services.fleet.fleet_due_runs import DueCall
@@ -138,7 +138,7 @@ class FleetEventReporter:
         self._problems: dict[ServiceComponent, str | None] = {}
         self._late: set[DueCall] = set()  # that were reported
 
-    def report_run_start(self, tenant: str, job: str, at: Due) -> None:
+    def report_run_start(self, tenant: str, job: str, at: DueTime) -> None:
         _run_log(tenant, job, at).log("started")
         self._metrics.tenant_metrics(tenant).record_run_start(job)
 
@@ -163,7 +163,9 @@ class FleetEventReporter:
     def report_pending_notice(self, tenant: str, event: ScheduledRunEnded) -> None:
         self._notices.collect_event(tenant, event, self._clock.now(), is_news=False)
 
-    def report_failed_start(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
+    def report_failed_start(
+        self, tenant: str, job: str, at: DueTime, message: RunMessage, problems: Iterable[str]
+    ) -> None:
         advice = f"{message.advice}\n  " if message.advice else ""
         event = run_events_and_pending_notices.could_not_start_event(
             job, at, replace(message, advice=f"{advice}It is tried again.")
@@ -177,7 +179,7 @@ class FleetEventReporter:
         now = self._clock.now()
         LOGGER.error("%s: no job runs: %s", tenant, error)
         event = run_events_and_pending_notices.could_not_start_event(
-            ALL_JOBS, Due(now, now.date()), RunMessage("error", "", error, "not_started")
+            ALL_JOBS, DueTime(now, now.date()), RunMessage("error", "", error, "not_started")
         )
         self._notices.collect_event(tenant, event, now)
 
@@ -225,12 +227,12 @@ class FleetEventReporter:
             self.report_unusable_tenant(postponed.call.tenant, postponed.reason)
 
 
-def _run_log(tenant: str, job: str, at: Due) -> RunLog:
+def _run_log(tenant: str, job: str, at: DueTime) -> RunLog:
     return RunLog(job, at.business_date, tenant=tenant)
 
 
 def _overdue_or_waiting_event_if_late(
-    scheduler: FleetScheduler, call: DueCall, job: str, at: Due, now: datetime, reason: str | None
+    scheduler: FleetScheduler, call: DueCall, job: str, at: DueTime, now: datetime, reason: str | None
 ) -> RunOverdue | RunWaiting | None:
     tenant, running = scheduler.tenants.get(call.tenant), scheduler.running.get(call.tenant)
     config = tenant.jobs.get(job) if tenant is not None else None

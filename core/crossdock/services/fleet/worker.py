@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from crossdock.config.project import project as projects
 from crossdock.config.project.project import Project
-from crossdock.config.schedules.due_times import Due
+from crossdock.config.schedules.due_times import DueTime
 from crossdock.errors import CrossdockError, StateBusyError, as_crossdock_error, text_with_code
 from crossdock.runs import session_shared_by_runs, sync_and_replay
 from crossdock.runs.run_report import Report
@@ -103,8 +103,8 @@ class ScheduledCall(_JsonModel):
         return DueRun(self.job, self.due, self.business_date, self.skipped)
 
     @property
-    def due_instant_and_date(self) -> Due | None:
-        return None if self.due is None or self.business_date is None else Due(self.due, self.business_date)
+    def due_instant_and_date(self) -> DueTime | None:
+        return None if self.due is None or self.business_date is None else DueTime(self.due, self.business_date)
 
 
 class RunFacts(_JsonModel):
@@ -256,7 +256,7 @@ def _run_or_notify_of_failure(loaded: Project, call: ScheduledCall, due_run: Due
         )
         return result.model_copy(update={"problems": tuple(problems)})
     event = run_events_and_pending_notices.could_not_start_event(
-        due_run.job, Due(due_run.due, due_run.business_date), result.message
+        due_run.job, DueTime(due_run.due, due_run.business_date), result.message
     )
     event = run_events_and_pending_notices.event_with_previous_if_readable(loaded, event, due_run.due)
     return result.model_copy(update={"problems": send_event_and_pending_notices(loaded, event, clock)})
@@ -283,7 +283,7 @@ def _run_job(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
             jobs = state.run_transaction(lambda tx: _read_job_facts(tx, loaded))
             return CallResult(outcome="ended_before", jobs=jobs, problems=problems, pending_notices=pending)
         event = run_events_and_pending_notices.run_ended_event(
-            due_run.job, Due(due_run.due, due_run.business_date), report
+            due_run.job, DueTime(due_run.due, due_run.business_date), report
         )
         event = state.run_read_only(
             lambda tx: run_events_and_pending_notices.event_with_previous_run(tx, event, due_run.due)

@@ -189,7 +189,7 @@ class InboxWorker:
         attempt = RunRequest(job=work.partners.listen_job_name, continues=True, shared_by=max(1, len(others)))
         run = ActiveRun(session, self._progress(), work.ending, "live", attempt=attempt)
         with run.recording_start_and_end(known.keys() & work.streams):
-            run.report.messages.forget_errors()  # of earlier work; what still fails is found again
+            run.report.messages.remove_errors()  # of earlier work; what still fails is found again
             part, before = _InboxDelivery(session, run, self._clock, work), replace(run.report.counters)
             idle_since = self._clock.monotonic()
             while not work.ending.is_set() and not self._wait_for_common_end_if_due(work):
@@ -316,7 +316,7 @@ class _InboxDelivery:
             return NamedDeliveryResult(), set()
         result, messages = self._named.deliver(records), self._run.report.messages
         names = set(messages.first_exception_by_stream)
-        messages.forget_errors()  # the records of the inbox keep them
+        messages.remove_errors()  # the records of the inbox keep them
         if names - self._able:
             self._run.replace_dispatchers_after_failure()
         return result, names

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from crossdock.errors import ConfigError
 from crossdock.services.observability.health_and_metrics import Metrics
-from crossdock.values.serving import ConnectionLimits, ServerLimits, ServerNames, problem_response, serve_in_thread
+from crossdock.values.serving import AllowedHostNames, ConnectionLimits, ServerLimits, problem_response, serve_in_thread
 
 # Connections are open files of the scheduler's process, which runs may need under a low `ulimit -n`. asyncio accepts
 # up to its backlog at once before the first is counted; the others wait in the kernel's queue.
@@ -53,11 +53,11 @@ def _response(body: bytes, status: int, content_type: str) -> Response:
 def serve_monitoring_in_thread(
     metrics: Metrics, host: str = "127.0.0.1", port: int = 0, *, allowed_hosts: Iterable[str] = ()
 ) -> Iterator[str]:
-    """Serve the endpoints from a thread and yield the base address. *allowed_hosts* are as in `ServerNames`.
+    """Serve the endpoints from a thread and yield the base address. *allowed_hosts* are as in `AllowedHostNames`.
 
     There is no authentication: beyond this machine, restrict access by the network.
     """
-    names = ServerNames(allowed_hosts, "crossdock schedule")
+    names = AllowedHostNames(allowed_hosts, "crossdock schedule")
 
     def refused(error: OSError) -> ConfigError:
         hint = "Stop the process that listens there, or use another port."
@@ -73,7 +73,7 @@ def serve_monitoring_in_thread(
         yield base_url
 
 
-def _refuse_other_hosts(served: ASGIApp, names: ServerNames) -> ASGIApp:
+def _refuse_other_hosts(served: ASGIApp, names: AllowedHostNames) -> ASGIApp:
     """Answer 403 to requests for another host or from a page of another site."""
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:

@@ -24,7 +24,7 @@ from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.date import DateTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
-from crossdock.config.schedules.due_times import due_between
+from crossdock.config.schedules.due_times import due_times_between
 from crossdock.config.schedules.job_and_schedule_config import Schedule
 from crossdock.services.scheduler.scheduler import CLOCK_SET_S
 
@@ -220,5 +220,5 @@ class ScheduleTrigger(BaseTrigger):  # type: ignore[misc]  # APScheduler has no 
 
     def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
         since = previous_fire_time or now
-        coming = next(due_between(self.schedule, since, since + HORIZON), None)
+        coming = next(due_times_between(self.schedule, since, since + HORIZON), None)
         return None if coming is None else coming.instant

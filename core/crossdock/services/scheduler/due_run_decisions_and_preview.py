@@ -11,17 +11,17 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct, field
 
 from crossdock.config.schedules.due_times import (
-    Due,
-    all_due_after,
-    due_between,
-    first_due_per_business_date,
-    first_instant_outside,
+    DueTime,
+    due_times_after,
+    due_times_between,
+    first_due_time_per_business_date,
+    first_instant_outside_blackouts,
     runs_to_catch_up,
 )
 from crossdock.config.schedules.job_and_schedule_config import JobConfig, Schedule, jobs_in_order
 from crossdock.state import RunRecord, ScheduledRun, SkippedRun, Transaction
 from crossdock.values.texts_of_numbers_and_times import instant_text
-from crossdock.values.time_formats_and_zones import first_instant_showing
+from crossdock.values.time_formats_and_zones import first_instant_of_local_time
 
 SEARCHED_AHEAD = timedelta(days=366)  # how far the next run is searched
 DATES_AHEAD = timedelta(days=2)  # a run is due on its business date or on the day after
@@ -35,7 +35,7 @@ class DueRunsOfJob(Struct):
 
     job: str
     on_time_since: datetime
-    starts: list[Due] = field(default_factory=list)
+    starts: list[DueTime] = field(default_factory=list)
     skipped: list[SkippedRun] = field(default_factory=list)
 
 
@@ -71,10 +71,10 @@ class DueRunPlanner:
 
     def first_run_unless_held_back(
         self, known: KnownRuns, plan: DueRunsOfJob, plans: list[DueRunsOfJob], now: datetime
-    ) -> Due | None:
+    ) -> DueTime | None:
         """Return the first run of *plan*, unless a blackout or a job in `after` holds it back."""
         job = self._jobs[plan.job]
-        if not plan.starts or first_instant_outside(job.schedule, now) > now:
+        if not plan.starts or first_instant_outside_blackouts(job.schedule, now) > now:
             return None
         first = plan.starts[0]
         unfinished = {other.job: {start.business_date for start in other.starts} for other in plans}
@@ -89,12 +89,13 @@ class DueRunPlanner:
     def next_due_by_job(self, now: datetime) -> dict[str, datetime]:
         """Return when each job is due next. A job that is not due within a year is left out."""
         found = (
-            (name, next(due_between(job.schedule, now, now + SEARCHED_AHEAD), None)) for name, job in self._jobs.items()
+            (name, next(due_times_between(job.schedule, now, now + SEARCHED_AHEAD), None))
+            for name, job in self._jobs.items()
         )
         return {name: one.instant for name, one in found if one is not None}
 
-    def due_between(self, now: datetime, until: datetime) -> Iterator[tuple[str, Due]]:
-        found = [(one, name) for name, job in self._jobs.items() for one in due_between(job.schedule, now, until)]
+    def due_between(self, now: datetime, until: datetime) -> Iterator[tuple[str, DueTime]]:
+        found = [(one, name) for name, job in self._jobs.items() for one in due_times_between(job.schedule, now, until)]
         for one, name in sorted(found):
             yield name, one
 
@@ -102,14 +103,14 @@ class DueRunPlanner:
         last = known.last_finished_run(job)
         if job in known.paused_jobs() or (last is not None and last.business_date >= day):
             return False
-        coming = first_due_per_business_date(self._jobs[job].schedule, now, now + DATES_AHEAD)
+        coming = first_due_time_per_business_date(self._jobs[job].schedule, now, now + DATES_AHEAD)
         return any(one.business_date == day for one in coming)
 
     def _plan_job(self, known: KnownRuns, name: str, now: datetime, on_time_since: datetime) -> DueRunsOfJob:
         job = self._jobs[name]
         since, last = known.get_or_register_first_seen(name, now), known.last_finished_run(name)
-        after = Due(last.due, last.business_date) if last else since
-        asked = list(all_due_after(job.schedule, after, now))
+        after = DueTime(last.due, last.business_date) if last else since
+        asked = list(due_times_after(job.schedule, after, now))
         on_time = [one for one in asked if one.instant > on_time_since]
         wanted = {*on_time, *runs_to_catch_up(job.schedule, asked, now)}
         plan = DueRunsOfJob(name, on_time[0].instant - timedelta.resolution if on_time else now)
@@ -127,7 +128,7 @@ class DueRunPlanner:
         return plan
 
 
-def _was_due_during_last_run(last: ScheduledRun, one: Due) -> bool:
+def _was_due_during_last_run(last: ScheduledRun, one: DueTime) -> bool:
     return (
         last.started_at is not None
         and last.finished_at is not None
@@ -173,7 +174,7 @@ def _has_job_ended_for_day(tx: Transaction, job: JobConfig, name: str, day: date
     if found:
         return all(each.is_finished for each in found)
     is_due = any(
-        each.business_date == day for each in first_due_per_business_date(job.schedule, now - DATES_AHEAD, now)
+        each.business_date == day for each in first_due_time_per_business_date(job.schedule, now - DATES_AHEAD, now)
     )
     return not is_due or name in tx.scheduled_runs.paused_jobs()
 
@@ -210,10 +211,10 @@ def previewed_runs_by_day(
     today, found = now.astimezone(schedule.zone).date(), dict[date, PreviewedDay]()
     for day in (today + timedelta(days=number) for number in range(days + 1)):
         begin, end = (
-            first_instant_showing(datetime.combine(each, time()), schedule.zone) for each in (day, day + _ONE_DAY)
+            first_instant_of_local_time(datetime.combine(each, time()), schedule.zone) for each in (day, day + _ONE_DAY)
         )
         since, before = max(now, begin - _INSTANT), min(until, end - _INSTANT)
-        due = list(islice(due_between(schedule, since, before), MOST_COUNTED + 1))
+        due = list(islice(due_times_between(schedule, since, before), MOST_COUNTED + 1))
         if due:
             is_counted = len(due) <= MOST_COUNTED
             last = due[-1] if is_counted else _last_due_in_span(schedule, since, before)
@@ -224,10 +225,10 @@ def previewed_runs_by_day(
     return found
 
 
-def _last_due_in_span(schedule: Schedule, since: datetime, until: datetime) -> Due:
+def _last_due_in_span(schedule: Schedule, since: datetime, until: datetime) -> DueTime:
     """Return the last run of a span with some, without looking at all."""
     back = 2 * (schedule.step or _ONE_DAY)
-    while not (found := deque(due_between(schedule, max(since, until - back), until), maxlen=1)):
+    while not (found := deque(due_times_between(schedule, max(since, until - back), until), maxlen=1)):
         back *= 2
     return found[0]
 
@@ -237,7 +238,7 @@ class _JobRows:
         self._name, self._zone = name, job.schedule.zone
         self._expected = tx.scheduled_runs.expected_seconds_and_requests(name)
 
-    def row_of_due_run(self, due: Due) -> dict[str, Any]:
+    def row_of_due_run(self, due: DueTime) -> dict[str, Any]:
         seconds, requests = self._expected or (None, None)
         ends = None if seconds is None else due.instant + timedelta(seconds=seconds)
         return {

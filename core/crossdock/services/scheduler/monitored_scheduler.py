@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from crossdock.config.project.project import Project
-from crossdock.config.schedules.due_times import Due, due_between, first_instant_outside
+from crossdock.config.schedules.due_times import DueTime, due_times_between, first_instant_outside_blackouts
 from crossdock.config.schedules.job_and_schedule_config import JobConfig, Schedule
 from crossdock.errors import ClockError, CrossdockError, text_with_code
 from crossdock.mapping.stream_declaration import PLATFORM
@@ -82,7 +82,7 @@ class MonitoredScheduler:
         self._fresh: tuple[Project, Notifier | None] | None = None  # takes effect once no run is in progress
         self._started = clock.now()
         self._looked_at: datetime | None = None  # successfully
-        self._late: set[tuple[str, Due]] = set()  # runs that did not start in time, and were reported
+        self._late: set[tuple[str, DueTime]] = set()  # runs that did not start in time, and were reported
         self._reported_lost: set[str] = set()  # jobs whose notification about the unusable state was sent
         self._failures, self._notify_at = 0, clock.now()  # when people are notified again of what they were not told
         metrics.report_component_status("config")
@@ -198,7 +198,7 @@ class MonitoredScheduler:
         """Report the first due run of each job while the state cannot be used, or the clocks differ."""
         may_notify = run_events_and_pending_notices.is_pause_over(self._notify_at, now)
         for name, job in self.project.jobs.items():
-            one = next(due_between(job.schedule, self._instant_since_runs_are_unknown(job, now), now), None)
+            one = next(due_times_between(job.schedule, self._instant_since_runs_are_unknown(job, now), now), None)
             if one is not None and name not in self._reported_lost and may_notify:
                 run_requests_and_failed_starts.store_failed_start(
                     self.project, self._clock, error, RunRequest(job=name)
@@ -235,7 +235,7 @@ class MonitoredScheduler:
                 log.log(event.summary, logging.WARNING)
                 self._notify(event, log)
 
-    def _reason_for_late_start(self, name: str, at: Due, now: datetime) -> str | None:
+    def _reason_for_late_start(self, name: str, at: DueTime, now: datetime) -> str | None:
         """Return why a run has not started; None if it may wait: for a blackout or a run of this service."""
         job = self.project.jobs[name]
         if self._fresh is not None and self._scheduler.running_jobs:
@@ -248,7 +248,7 @@ class MonitoredScheduler:
             or name in self._scheduler.failed_starts
         ):
             return None
-        if first_instant_outside(job.schedule, now) > now:
+        if first_instant_outside_blackouts(job.schedule, now) > now:
             return None
         with suppress(CrossdockError), self.project.read_state() as tx:
             return explain_start_delay(tx, self.project.jobs, name, at.business_date, now).text
@@ -264,7 +264,7 @@ class MonitoredScheduler:
         log = self._logs[due_run.job] = RunLog(due_run.job, due_run.business_date, show)
 
         def tell(event: RunOverdue) -> None:
-            if (due_run.job, Due(due_run.due, due_run.business_date)) not in self._late:
+            if (due_run.job, DueTime(due_run.due, due_run.business_date)) not in self._late:
                 log.log(event.summary, logging.WARNING)
                 self._notify(event, log)
 

@@ -14,7 +14,7 @@ from datetime import date, datetime, timedelta
 from msgspec import Struct
 
 from crossdock.config.project.project import Project
-from crossdock.config.schedules.due_times import Due
+from crossdock.config.schedules.due_times import DueTime
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.errors import CrossdockError, text_with_code
 from crossdock.runs.run_report import Report
@@ -39,7 +39,7 @@ LATE_START_AFTER = timedelta(minutes=5)
 """A run that has not started this long after its due time is reported."""
 
 
-def could_not_start_event(job: str, one: Due, *messages: RunMessage) -> ScheduledRunEnded:
+def could_not_start_event(job: str, one: DueTime, *messages: RunMessage) -> ScheduledRunEnded:
     return ScheduledRunEnded(
         job=job,
         business_date=one.business_date,
@@ -53,7 +53,7 @@ def could_not_start_event(job: str, one: Due, *messages: RunMessage) -> Schedule
     )
 
 
-def run_ended_event(job: str, one: Due, report: Report) -> ScheduledRunEnded:
+def run_ended_event(job: str, one: DueTime, report: Report) -> ScheduledRunEnded:
     return replace(
         could_not_start_event(job, one),
         run_id=report.run,
@@ -106,7 +106,7 @@ def _follows_pending_notice(tx: Transaction, event: ScheduledRunEnded, due: date
 
 
 def overdue_event_if_late(
-    name: str, job: JobConfig, at: Due, now: datetime, expected_end: datetime
+    name: str, job: JobConfig, at: DueTime, now: datetime, expected_end: datetime
 ) -> RunOverdue | None:
     """Return the event of an unfinished run, unless it is expected to end by `done_by`."""
     done_by = job.deadline(at.instant)
@@ -118,7 +118,7 @@ def overdue_event_if_late(
 
 
 def event_if_not_started_in_time(
-    name: str, job: JobConfig, at: Due, now: datetime, expected_s: float, reason: str | None
+    name: str, job: JobConfig, at: DueTime, now: datetime, expected_s: float, reason: str | None
 ) -> RunOverdue | RunWaiting | None:
     """Return the event of a run that is due and has not started because of *reason*; None as long as it is not late."""
     event = overdue_event_if_late(name, job, at, now, now + timedelta(seconds=expected_s))
@@ -135,7 +135,7 @@ def reporting_run_if_overdue(
 
     *tell* is called in a thread of its own if the run has begun.
     """
-    job, at = session.project.jobs[due_run.job], Due(due_run.due, due_run.business_date)
+    job, at = session.project.jobs[due_run.job], DueTime(due_run.due, due_run.business_date)
     expected = session.state.run_read_only(lambda tx: tx.scheduled_runs.expected_seconds_and_requests(due_run.job))
     expected_end = clock.now() + timedelta(seconds=expected[0] if expected is not None else 0.0)
 

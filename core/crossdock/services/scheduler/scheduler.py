@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from crossdock.config.project.project import Project
-from crossdock.config.schedules.due_times import Due
+from crossdock.config.schedules.due_times import DueTime
 from crossdock.errors import CrossdockError, StateBusyError, StateError, as_crossdock_error, text_with_code
 from crossdock.runs import session_shared_by_runs, sync_and_replay
 from crossdock.runs.run_report import Report
@@ -40,13 +40,13 @@ class FinishedRun(Struct, frozen=True):
     """A scheduled run that has ended. Its report is None if it could not start."""
 
     job: str
-    due: Due
+    due: DueTime
     report: Report | None
     error: CrossdockError | None = None
 
 
 class _RunningJob(Struct, frozen=True):
-    due: Due
+    due: DueTime
     future: Future[Report | None]
 
 
@@ -81,7 +81,7 @@ class Scheduler:
         self._state: State | None = None
         self._on_time_since: dict[str, datetime] = {}  # by job: runs due after it were not missed
         self._postponed: set[str] = set()  # jobs that could not start, until the next call tries again
-        self._reported: dict[str, tuple[Due, str]] = {}  # by job: the last failure
+        self._reported: dict[str, tuple[DueTime, str]] = {}  # by job: the last failure
         self._seen_runs: dict[str, int | None] = {}  # by job: the last one that was looked at
         self._running: dict[str, _RunningJob] = {}
         self._session: Session | None = None
@@ -95,7 +95,7 @@ class Scheduler:
 
     def _use_project(self, project: Project) -> None:
         self._project, self._due_jobs = project, DueRunPlanner(project.jobs)
-        self.waiting: dict[str, Due] = {}
+        self.waiting: dict[str, DueTime] = {}
         self.held_back_by: str | None = None
         connections = {name for job in project.jobs for name in project.connection_names_of_job(job)}
         self._at_once = max(1, min(self._workers.at_once, len(project.jobs), len(connections)))
@@ -245,7 +245,7 @@ class Scheduler:
 
     def _plan_and_choose_runs_to_start(
         self, state: State, now: datetime
-    ) -> tuple[list[DueRunsOfJob], list[tuple[DueRunsOfJob, Due]]]:
+    ) -> tuple[list[DueRunsOfJob], list[tuple[DueRunsOfJob, DueTime]]]:
         """Return all plans, and the runs to start now, in order."""
         with state.begin() as tx:
             plans = self._due_jobs.plan_due_runs_of_all_jobs(tx.scheduled_runs, now, self._on_time_since)
@@ -314,10 +314,12 @@ class Scheduler:
     def _wall_minus_monotonic_s(self, now: datetime) -> float:
         return now.timestamp() - self._clock.monotonic()
 
-    def _runs_without_shared_connections(self, ready: list[tuple[DueRunsOfJob, Due]]) -> list[tuple[DueRunsOfJob, Due]]:
+    def _runs_without_shared_connections(
+        self, ready: list[tuple[DueRunsOfJob, DueTime]]
+    ) -> list[tuple[DueRunsOfJob, DueTime]]:
         """Return as many runs as may run at once, no two of which share a connection."""
         in_use = {name for job in self._running for name in self._project.connection_names_of_job(job)}
-        chosen: list[tuple[DueRunsOfJob, Due]] = []
+        chosen: list[tuple[DueRunsOfJob, DueTime]] = []
         for plan, start in ready:
             needed = self._project.connection_names_of_job(plan.job)
             if len(self._running) + len(chosen) < self._at_once and not needed & in_use:
@@ -326,11 +328,11 @@ class Scheduler:
         return chosen
 
     @staticmethod
-    def _start_order_key(tx: Transaction, plan: DueRunsOfJob, start: Due) -> tuple[datetime, float]:
+    def _start_order_key(tx: Transaction, plan: DueRunsOfJob, start: DueTime) -> tuple[datetime, float]:
         seconds, _ = tx.scheduled_runs.expected_seconds_and_requests(plan.job) or (0.0, 0)
         return start.instant, seconds
 
-    def _start_run(self, plan: DueRunsOfJob, start: Due) -> bool:
+    def _start_run(self, plan: DueRunsOfJob, start: DueTime) -> bool:
         due_run = DueRun(plan.job, start.instant, start.business_date, tuple(plan.skipped))
         try:
             opened = self._open_session(RunRequest(due_run, waits=True))
@@ -347,7 +349,7 @@ class Scheduler:
         self._running[plan.job] = _RunningJob(start, self._workers.executor.submit(self._run, opened, due_run))
         return True
 
-    def _report_failed_start(self, job: str, one: Due, error: CrossdockError) -> None:
+    def _report_failed_start(self, job: str, one: DueTime, error: CrossdockError) -> None:
         """Report a failure once, however often the run is retried."""
         self._postponed.add(job)
         if self._reported.get(job) != (one, str(error)):

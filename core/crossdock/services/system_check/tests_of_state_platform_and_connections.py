@@ -30,7 +30,7 @@ from crossdock.values.author_code_errors import convert_author_errors
 from crossdock.values.clock import SystemClock
 from crossdock.values.raw_rows_and_records import RawBatch
 from crossdock.values.run_progress_and_messages import SilentProgress
-from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, size_text
+from crossdock.values.texts_of_numbers_and_times import byte_size_text, count_with_noun, duration_text
 from crossdock.writing.targets import platform_access_and_clock_checks
 
 _UNNOTICED_CLOCK_DIFFERENCE_S = 2.0  # the platform says its time in whole seconds
@@ -291,8 +291,8 @@ def disk_findings(loaded: Project) -> Iterator[Finding]:
         free = shutil.disk_usage(uses[0][1]).free
         need = LEAST_FREE_BYTES + read * sum(times for *_, times in uses)
         places = ", ".join(f"{name} in {folder}" for name, folder, _ in uses)
-        seen = f"; the largest files of its streams have {size_text(read)}" if read else ""
-        text = f"{size_text(free)} free for {places}; a run may need {size_text(need)}{seen}"
+        seen = f"; the largest files of its streams have {byte_size_text(read)}" if read else ""
+        text = f"{byte_size_text(free)} free for {places}; a run may need {byte_size_text(need)}{seen}"
         if free >= need:
             yield Finding(ok=True, text=text)
         else:

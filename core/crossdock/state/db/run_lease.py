@@ -44,7 +44,11 @@ from crossdock.state.db.database_opening_and_errors import (
 )
 from crossdock.state.db.schema import leases as table
 from crossdock.state.db.schema_migrations import LONG_AGO
-from crossdock.values.acting_person_and_process import has_process_ended, host_and_number, is_other_process_running
+from crossdock.values.acting_person_and_process import (
+    has_process_ended,
+    host_and_process_number,
+    is_other_process_running,
+)
 from crossdock.values.clock import SystemClock, call_periodically_in_thread
 from crossdock.values.safe_local_files import open_or_create_private_file
 
@@ -181,7 +185,7 @@ def _raise_if_lease_held(last: Row[Any], now: datetime, url: URL) -> None:
 
 
 def _state_busy_error(last: Row[Any], url: URL, hint: str) -> StateBusyError:
-    message = f"another run is using this state ({host_and_number(last.owner)})"
+    message = f"another run is using this state ({host_and_process_number(last.owner)})"
     return StateBusyError(message, where=url_without_password(url), hint=hint)
 
 

@@ -13,7 +13,7 @@ from importlib.resources import files
 from textwrap import fill
 
 from crossdock.errors import ConfigError
-from crossdock.values.run_states_and_tally import known_words, meanings
+from crossdock.values.run_states_and_tally import known_words, meanings_of_state_word
 
 _SUFFIX = ".md"
 
@@ -29,7 +29,7 @@ def page(code: str) -> str:
     return (files(__name__) / f"{code}{_SUFFIX}").read_text(encoding="utf-8")
 
 
-def explanation(name: str) -> str:
+def explanation_of_code_or_word(name: str) -> str:
     """Return the page about a code or a word of reports, in Markdown.
 
     Raises:
@@ -37,7 +37,7 @@ def explanation(name: str) -> str:
     """
     known = codes()
     pages = [page(name)] if name in known else []
-    if found := meanings(name):
+    if found := meanings_of_state_word(name):
         lines = (fill(f"- Of {of}: {meaning}.", 80, subsequent_indent="  ") for of, meaning in found)
         pages.insert(0, "\n".join((f"# {name}\n", *lines, "")))
     if not pages:

@@ -4,7 +4,7 @@ Input: an ASGI application. Output: a server with deadlines. It may import the e
 sandbox uses it as well.
 """
 
-from crossdock.values.serving.cross_site_protection import ServerNames, is_cross_site_request
+from crossdock.values.serving.cross_site_protection import AllowedHostNames, is_cross_site_request
 from crossdock.values.serving.http_server import (
     ConnectionLimits,
     LimitedConnection,
@@ -23,7 +23,7 @@ __all__ = [
     "LimitedConnection",
     "OverBudgetError",
     "ServerLimits",
-    "ServerNames",
+    "AllowedHostNames",
     "StoppableServer",
     "is_cross_site_request",
     "make_uvicorn_config",

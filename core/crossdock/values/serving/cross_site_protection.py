@@ -58,7 +58,7 @@ class SubmittedFields:
 class Session:
     """One browser, known by a *cookie* that only this server reads and that no other site can send."""
 
-    def __init__(self, tokens: FormTokens, request: Request, cookie: str) -> None:
+    def __init__(self, tokens: CsrfTokens, request: Request, cookie: str) -> None:
         given = request.cookies.get(cookie, "")
         self._tokens, self._cookie, self._known = tokens, cookie, _SESSION.fullmatch(given) is not None
         self.id = given if self._known else secrets.token_hex(32)
@@ -102,7 +102,7 @@ class _UsedTokens(Struct):
     expired: int = 0
 
 
-class FormTokens:
+class CsrfTokens:
     """CSRF tokens: a serial number, signed with the id of its session. They are valid until the process ends."""
 
     def __init__(self) -> None:
@@ -152,7 +152,7 @@ PAGE_HEADERS = {
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?")  # RFC 3986 section 3.2, as hosts are named
 
 
-class ServerNames:
+class AllowedHostNames:
     """Loopback names and the connection's address, with the port, and *allowed* names: ``HOST`` or ``HOST:PORT``."""
 
     def __init__(self, allowed: Iterable[str], command: str) -> None:

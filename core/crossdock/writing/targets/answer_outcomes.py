@@ -19,7 +19,7 @@ from crossdock.reading.transport import error_answer_parsing
 from crossdock.reading.transport.error_answer_parsing import Problem
 from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, Answer, ExpiredError, NotSentError
 from crossdock.values import exact_json
-from crossdock.values.cache_and_date_headers import cache_age_s, cache_hit_header
+from crossdock.values.cache_and_date_headers import cache_age_s, header_showing_cache_hit
 from crossdock.values.field_types import is_valid_target_id
 from crossdock.values.json_paths import (
     MISSING,
@@ -366,7 +366,7 @@ def outcome_or_unavailable_if_cached(outcome: Outcome, answer: Answer) -> Outcom
     if outcome.kind != "absent":
         return outcome
     age = cache_age_s(answer.headers)
-    hit = f"{age:,} s old" if age else cache_hit_header(answer.headers)
+    hit = f"{age:,} s old" if age else header_showing_cache_hit(answer.headers)
     if hit is None:
         return outcome
     message = f"answered a look-up from a cache ({hit}), which may not know the record yet: exclude look-ups from it"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from crossdock.mapping.resource_types import ACTIONS, WRITTEN, PlatformResource, ResourceType
+from crossdock.mapping.resource_types import ACTIONS, WRITABLE_RESOURCE_TYPES, PlatformResource, ResourceType
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.platform import credentials
 from crossdock.platform.platform_config import Profile, Rate
@@ -28,7 +28,7 @@ class PlatformTarget(Target):
 
     def __init__(self, profile: Profile, clock: Clock | None = None) -> None:
         self.profile = profile
-        self.resources = {name: _as_target_resource(kind, profile) for name, kind in WRITTEN.items()}
+        self.resources = {name: _as_target_resource(kind, profile) for name, kind in WRITABLE_RESOURCE_TYPES.items()}
         self.account, self.retry, self.in_flight = profile.tenant, profile.retry, profile.in_flight
         self.kept_s, self.settle_s = profile.idempotency.kept_s, profile.lookup.settle_s
         self.credential = credentials.make_credential_of_profile(profile, clock or SystemClock())

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crossdock.mapping.resource_types import WRITTEN
+from crossdock.mapping.resource_types import WRITABLE_RESOURCE_TYPES
 from crossdock.runs.planning.referred_ids import referred_ids
 
 LINES = [{"productId": "prd_1", "quantity": 2, "unitPrice": 1}, {"productId": "prd_2", "quantity": 1, "unitPrice": 1}]
@@ -40,13 +40,13 @@ OF_LINES = {("customer", "cus_1"), ("product", "prd_1"), ("product", "prd_2")}
 )
 def test_references_are_found(resource: str, payload: dict[str, Any], expected: set[tuple[str, str]]) -> None:
     """Also in lists; names and other texts that look like ids are none, and neither is what has another form."""
-    assert set(referred_ids(WRITTEN[resource], payload)) == expected
+    assert set(referred_ids(WRITABLE_RESOURCE_TYPES[resource], payload)) == expected
 
 
-@pytest.mark.parametrize("resource", sorted(WRITTEN))
+@pytest.mark.parametrize("resource", sorted(WRITABLE_RESOURCE_TYPES))
 def test_each_kind_has_a_member_for_each_resource_that_it_refers_to(resource: str) -> None:
     """A resource that gets a new reference is covered."""
-    kind = WRITTEN[resource]
+    kind = WRITABLE_RESOURCE_TYPES[resource]
     members = ("customerId", "productId", "binId", "parentId", "lotId", "toBinId", "invoiceId")
     payload = dict.fromkeys(members, "x") | {"items": [{"productId": "x"}]}
     assert {found for found, _ in referred_ids(kind, payload)} == kind.parents

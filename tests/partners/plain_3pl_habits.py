@@ -81,7 +81,7 @@ class Habits:
         return moment.astimezone(ZoneInfo(self.timezone)).replace(tzinfo=None).isoformat()
 
     def asked_time(self, text: str) -> str:
-        """A time in a request as `json_time_text` writes it. Without an offset it is local time, or UTC without a time zone.
+        """A time in a request as `json_time_text` writes it. Without an offset it is local, or UTC without a time zone.
 
         Raises:
             RefusedError: If it is not in ISO 8601.

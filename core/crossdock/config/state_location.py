@@ -1,7 +1,7 @@
 """Where a config file has its state.
 
-`state_url_and_tenant_or_none` needs three settings and no models, so that commands that only read the state begin quickly, also while
-other settings are wrong.
+`state_url_and_tenant_or_none` needs three settings and no models, so that commands that only read the state begin
+quickly, also while other settings are wrong.
 """
 
 from __future__ import annotations

@@ -17,13 +17,13 @@ from crossdock.values.serving.http_server import (
 from crossdock.values.serving.request_body_limits import BodyBudget, HeldBody, OverBudgetError
 
 __all__ = [
+    "AllowedHostNames",
     "BodyBudget",
     "ConnectionLimits",
     "HeldBody",
     "LimitedConnection",
     "OverBudgetError",
     "ServerLimits",
-    "AllowedHostNames",
     "StoppableServer",
     "is_cross_site_request",
     "make_uvicorn_config",

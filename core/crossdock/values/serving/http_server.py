@@ -351,7 +351,6 @@ class _Server(StoppableServer):
         self.is_up.set()
 
     def _socket_numbers_after_handshake(self) -> set[int]:
-        """Return the sockets of connections whose handshake has ended."""
         connections = list(self.server_state.connections)
         transports = [each.transport for each in connections if isinstance(each, LimitedConnection)]
         found = (each.get_extra_info("socket") for each in transports)

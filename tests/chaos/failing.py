@@ -79,9 +79,7 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     ),
     "settled": Failpoint("crossdock.writing.delivery.state_writer", "StateWriter.commit", "turn", filled=1),
     "index_written": Failpoint("crossdock.state.sidecar_files.key_index_files", "KeyIndex._write", "stream", _BOTH),
-    "stream_finished": Failpoint(
-        "crossdock.runs.stream_reading_and_state_comparison", "StreamInput.store_completion", "stream", _BOTH
-    ),
+    "stream_finished": Failpoint("crossdock.runs.stream_input", "StreamInput.store_completion", "stream", _BOTH),
     "files_finished": Failpoint(
         "crossdock.runs.imported_file_log", "StateIntake.mark_accepted_finished", "stream", _BOTH
     ),
@@ -110,7 +108,9 @@ MIGRATING: Mapping[str, Failpoint] = {
     "undo_ended": Failpoint(
         "crossdock.state.tables.pending_approvals_and_begun_undos", "BegunUndos.end", "night", _BOTH
     ),
-    "corrected": Failpoint("crossdock.runs.reconciliation.repair", "_writer_of_corrections_to_state", "night", _BOTH),
+    "corrected": Failpoint(
+        "crossdock.runs.reconciliation.reconcile_and_repair", "_writer_of_corrections_to_state", "night", _BOTH
+    ),
 }
 """``wave_begun``: the run of a wave is written and not committed. ``undo_begun``, ``undo_ended``: so are the streams of
 an undo. ``corrected``: a repair is about to correct the state."""

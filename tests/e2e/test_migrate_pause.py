@@ -21,7 +21,7 @@ from tests.waiting import eventually
 
 from crossdock.config.project import project
 from crossdock.errors import StoppedError
-from crossdock.migration.load_progress import WaveProgress
+from crossdock.migration.load_progress_and_duration import WaveProgress
 from crossdock.migration.wave_loading import LoadChoice, LoadResult, load_migration_waves
 from crossdock.sandbox import SandboxServer
 from crossdock.values.clock import SystemClock

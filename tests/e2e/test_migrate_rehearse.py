@@ -20,7 +20,7 @@ from tests.ended_commands import Done
 from tests.plan_and_sync import differences
 from tests.report_page import Page
 
-from crossdock.migration.rehearsal_file import Rehearsal
+from crossdock.migration.rehearsal_file_and_load_check import Rehearsal
 from crossdock.sandbox import SandboxServer, SandboxSettings
 
 PRODUCTS = (

@@ -14,9 +14,8 @@ import pytest
 from tests.e2e.migrated_folder import MigratedFolder
 
 from crossdock.config.project import project
-from crossdock.migration import rehearsed_load_check
-from crossdock.migration.load_dry_run import dry_run_load
-from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, RehearsedWave
+from crossdock.migration import rehearsal_file_and_load_check
+from crossdock.migration.rehearsal_file_and_load_check import Rehearsal, RehearsedStream, RehearsedWave, dry_run_load
 from crossdock.migration.waves import waves_numbered_in_config_order
 from crossdock.runs.plan_result import PlanResult
 from crossdock.sandbox import SandboxServer
@@ -139,7 +138,7 @@ def test_a_source_that_changes_after_the_comparison_is_refused(
             migrated.write("PROD2.csv", "SKU;NAME;PRICE\nP9;Late;1\n")
         return found
 
-    monkeypatch.setattr(rehearsed_load_check, "dry_run_load", then_changed)
+    monkeypatch.setattr(rehearsal_file_and_load_check, "dry_run_load", then_changed)
     migrated.load("--rehearsal", file, exit_code=4)
     assert Counter(migrated.created()) == {"customer": 3}
     assert migrated.states()["products"] == ("incomplete", None)

@@ -13,7 +13,7 @@ import pytest
 from tests.chaos.mappings import Bench, BenchSettings, Row, batch, open_bench
 
 from crossdock import Context, RawBatch, Record, RecordError, Stream
-from crossdock.delta import source_units_and_small_batches
+from crossdock.delta import changed_record_reading
 from crossdock.mapping.stream_declaration import Filter, GoneLimits, OnGone
 from crossdock.state import StateUrl, parse_database_url
 from crossdock.values.raw_rows_and_records import LINE, Proof
@@ -189,7 +189,7 @@ def test_rows_of_another_form_are_refused(bench: Bench, rows: Callable[[], pl.Da
 
 def test_a_source_that_fails_when_it_is_read_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it gave before is delivered, the rest is carried on and read by the next run."""
-    monkeypatch.setattr(source_units_and_small_batches, "SMALL", 0)  # else so few rows are kept, and not read again
+    monkeypatch.setattr(changed_record_reading, "SMALL", 0)  # else so few rows are kept, and not read again
     whole = batch(ROWS, "page").load()
 
     def again(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:

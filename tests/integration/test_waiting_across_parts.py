@@ -17,7 +17,7 @@ from crossdock.errors import RecordError
 from crossdock.mapping.stream_declaration import ChangeLimits
 from crossdock.resources import ResourceName
 from crossdock.runs import parts_between_checkpoints
-from crossdock.runs.planning.awaiting_parents import AwaitingParents
+from crossdock.runs.planning.waiting_records import AwaitingParents
 from crossdock.runs.run_report import Report
 from crossdock.sources import Checkpoint
 from crossdock.state import parse_database_url

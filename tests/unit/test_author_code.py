@@ -22,7 +22,7 @@ from crossdock.errors import (
     StoppedError,
     UnavailableError,
 )
-from crossdock.runs.checked_batches import batches_of_existing_records, fetched_batches, pulled_batches
+from crossdock.runs.batches_read_from_connector import batches_of_existing_records, fetched_batches, pulled_batches
 from crossdock.runs.planning.mapping_to_drafts import draft_of_record
 from crossdock.values.author_code_errors import (
     AuthorCodeError,

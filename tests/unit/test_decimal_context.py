@@ -14,7 +14,7 @@ from crossdock.mapping.convert import NumberFormat
 from crossdock.mapping.row_order_and_cursors import Cursor, OrderBy
 from crossdock.reading.sources.file_source import StatedSums
 from crossdock.runs.doubtful_operation_look_ups import _invoice_total
-from crossdock.runs.live_comparison import customer_and_items_hash
+from crossdock.runs.platform_and_state_comparison import customer_and_items_hash
 from crossdock.runs.resource_control_totals import ResourceTotals
 from crossdock_connectors.shop.streams import Invoices
 from crossdock_connectors.shop.woocommerce.shop_reader import WooCommerceReader

@@ -16,7 +16,7 @@ from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.runs.audited_changes import Change
+    from crossdock.runs.audit_log import Change
     from crossdock.state import PendingApproval, Transaction
 
 
@@ -51,7 +51,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
                 f"not listed, because the config does not have or use the stream: {', '.join(others)}", err=as_json
             )
         return
-    from crossdock.runs.audited_changes import change_exclusively
+    from crossdock.runs.audit_log import change_exclusively
 
     loaded = load_project(config)
     loaded.selected_streams([stream])

@@ -22,7 +22,7 @@ from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 if TYPE_CHECKING:
-    from crossdock.runs.audited_changes import Change
+    from crossdock.runs.audit_log import Change
     from crossdock.state import Transaction
 
 
@@ -44,7 +44,7 @@ def export(config: Path, *, raw: bool) -> None:
     it. 'bindings import' removes it. What the state knows besides is not in the file: records that are open or dropped
     are counted on standard error.
     """
-    from crossdock.runs.open_record_lists import counts_by_state
+    from crossdock.runs.open_records import counts_by_state
     from crossdock.runs.planning import binding_csv
     from crossdock.state import RecordFilter
 
@@ -80,7 +80,7 @@ def import_(file: Path, config: Path, *, raw: bool, as_json: bool) -> None:
     used; 4 an operation on one of the records is not settled.
     """
     from crossdock.config.project.project import known_namespaces
-    from crossdock.runs.audited_changes import change_exclusively
+    from crossdock.runs.audit_log import change_exclusively
     from crossdock.runs.planning import binding_csv
 
     loaded, clock = load_project(config), SystemClock()

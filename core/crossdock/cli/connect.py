@@ -53,7 +53,7 @@ def connect(
     For credentials of the kind authorization_code. Prints an address; the owner of the account opens it and agrees.
     Tokens are kept in a private file, never shown, and renewed by syncs. Earlier ones are replaced.
     """
-    from crossdock.runs.audited_changes import logged_multi_transaction_change
+    from crossdock.runs.audit_log import logged_multi_transaction_change
 
     loaded = load_project(config)
     api, auth = _declared_api_and_auth(loaded, config, name)

@@ -18,9 +18,8 @@ from crossdock.config.schedules.due_times import DueTime, due_times_between
 from crossdock.config.schedules.job_and_schedule_config import jobs_in_order
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.runs import session_shared_by_runs, sync_and_replay
-from crossdock.runs.run_report import Report
-from crossdock.runs.run_requests_and_failed_starts import RunRequest
-from crossdock.runs.timings import Timings
+from crossdock.runs.run_report import Report, Timings
+from crossdock.runs.run_start_and_stop_requests import RunRequest
 from crossdock.services.notifications.run_events_and_messages import Event, ScheduledRunEnded
 from crossdock.services.observability.optional_trace_export import open_trace_export
 from crossdock.services.scheduler import run_events_and_pending_notices, stderr_log

@@ -41,7 +41,7 @@ def jobs() -> None:
 def list_scheduled_runs(config: Path, *, limit: int, as_json: bool) -> None:
     """List scheduled runs, newest first."""
     from crossdock.cli import terminal_output
-    from crossdock.runs.audit_lines import paused_by_sentence
+    from crossdock.runs.audit_log import paused_by_sentence
     from crossdock.values.run_progress_and_messages import error_texts
 
     with read_state_of_config(config) as (tx, _):
@@ -95,7 +95,7 @@ def resume(job: str, config: Path) -> None:
 
 def _set_paused(job: str, config: Path, *, paused: bool) -> None:
     from crossdock.errors import ConfigError
-    from crossdock.runs.audited_changes import change_with_failure_logged
+    from crossdock.runs.audit_log import change_with_failure_logged
     from crossdock.values.clock import SystemClock
 
     loaded = load_project(config)

@@ -31,7 +31,7 @@ from crossdock.cli.web_console_serving_options import WebConsoleOptions, console
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.runs.audited_changes import Change
+    from crossdock.runs.audit_log import Change
     from crossdock.services.inbox.vendor_webhook_subscriptions import VendorSubscriptions
     from crossdock.services.scheduler.stderr_log import LogFormat
     from crossdock.webhooks import Subscription
@@ -139,7 +139,7 @@ def _access_to_subscriptions(loaded: Project, connection: str) -> Iterator[Vendo
 def _audited_access_to_subscriptions(
     action: str, config: Path, connection: str
 ) -> Iterator[tuple[VendorSubscriptions, Change]]:
-    from crossdock.runs.audited_changes import logged_multi_transaction_change
+    from crossdock.runs.audit_log import logged_multi_transaction_change
     from crossdock.values.clock import SystemClock
 
     loaded = load_project(config)

@@ -27,7 +27,7 @@ from crossdock.values.texts_of_numbers_and_times import aligned_decimals, count_
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.runs.difference_and_correction_types import Class, Difference
+    from crossdock.runs.platform_and_state_comparison import Class, Difference
     from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
 
 _SHOWN = 50
@@ -77,7 +77,9 @@ def reconcile_options(command: Any) -> Any:
 
 @click.command(
     epilog=help_example(
-        "crossdock reconcile", "crossdock reconcile wms -o repair.plan", "crossdock reconcile --sample 3000"
+        "crossdock reconcile",
+        "crossdock reconcile wms -o reconcile_and_repair.plan",
+        "crossdock reconcile --sample 3000",
     )
 )
 @click.argument("streams", nargs=-1, metavar="[CONNECTION[.STREAM]]...")
@@ -112,7 +114,7 @@ def reconcile_print_and_save(
     for_migration: bool = False,
 ) -> tuple[Reconciliation, dict[str, Any]]:
     """Reconcile, print the findings, save a repair, and for a migration store the result in the state."""
-    from crossdock.runs.reconciliation import repair
+    from crossdock.runs.reconciliation import reconcile_and_repair
     from crossdock.runs.reconciliation.reconciliation_result import Sample
     from crossdock.runs.session_shared_by_runs import open_session
     from crossdock.state import AuditEntry
@@ -124,7 +126,7 @@ def reconcile_print_and_save(
         open_session(loaded, SystemClock(), attempt=None) as session,
         terminal_output.show_progress(wanted=not as_json) as progress,
     ):
-        found, plan = repair.plan(session, names, progress, sample=chosen, remove_extra=remove_extra)
+        found, plan = reconcile_and_repair.plan(session, names, progress, sample=chosen, remove_extra=remove_extra)
         document = _document_with_shown_differences(found, found.first_differences_of_each_class(limit, only))
         if for_migration and chosen is None and not found.errors:
             with session.state.begin() as tx:
@@ -140,7 +142,7 @@ def reconcile_print_and_save(
     else:
         _print_reconciliation(found, found.first_differences_of_each_class(limit, only), only)
     if place is not None and not found.errors:
-        repair.refuse_sample_or_too_many(found)
+        reconcile_and_repair.refuse_sample_or_too_many(found)
         plan.save(place)
         if not as_json:
             print_sentences(f"saved; repair with: crossdock apply {out}")
@@ -179,7 +181,7 @@ def _result_document(found: Reconciliation) -> dict[str, Any]:
 
 
 def _document_with_shown_differences(found: Reconciliation, shown: Sequence[Difference]) -> dict[str, Any]:
-    from crossdock.runs.reconciliation.confidence_bounds import CONFIDENCE, highest_differing_share
+    from crossdock.runs.reconciliation.reconciliation_result import CONFIDENCE, highest_differing_share
 
     document = _result_document(found) | {
         "requests": found.requests,
@@ -267,7 +269,7 @@ def _total_rows(found: Reconciliation) -> Iterator[tuple[str, ...]]:
 
 
 def _summary_lines(found: Reconciliation) -> Iterator[str]:
-    from crossdock.runs.reconciliation.confidence_bounds import CONFIDENCE, highest_differing_share
+    from crossdock.runs.reconciliation.reconciliation_result import CONFIDENCE, highest_differing_share
 
     for resource, differing in found.differing_totals.items():
         for each in differing[:_FEW]:

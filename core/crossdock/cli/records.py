@@ -38,8 +38,8 @@ from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.runs.audited_changes import Change
-    from crossdock.runs.open_record_lists import Item
+    from crossdock.runs.audit_log import Change
+    from crossdock.runs.open_records import Item
     from crossdock.state import DeadLetter, Intent, RecordFilter, Transaction, WaitingRecord
 
     Chosen = tuple[list[DeadLetter], list[WaitingRecord], list[Intent]]
@@ -106,7 +106,7 @@ def list_open_records(
     unverified one, of a restored state or an import, is compared with its target first. The
     inbox has the records that are to be fetched because of webhooks, and webhooks that cannot be read.
     """
-    from crossdock.runs.open_record_lists import filter_of_options
+    from crossdock.runs.open_records import filter_of_options
 
     choice, kinds = filter_of_options(stream, key, reason, None), _LISTED_BY_DEFAULT if state is None else (state,)
     read = partial(_open_records_of_tenant, choice=choice, kinds=kinds, limit=limit, every=every, as_json=as_json)
@@ -153,22 +153,22 @@ class _Listed(Struct, frozen=True):
 def _open_records_of_tenant(
     loaded: Project, choice: RecordFilter, kinds: Sequence[str], limit: int, *, every: bool, as_json: bool
 ) -> _Listed:
-    from crossdock.runs import open_record_lists
-    from crossdock.runs.open_record_lists import matching_items, without_data
+    from crossdock.runs import open_records
+    from crossdock.runs.open_records import matching_items, without_data
 
     with loaded.read_state() as tx:
-        scopes = open_record_lists.stream_by_unverified_scope(loaded, choice)
-        totals = open_record_lists.counts_by_state(tx, choice, scopes)
+        scopes = open_records.stream_by_unverified_scope(loaded, choice)
+        totals = open_records.counts_by_state(tx, choice, scopes)
         if choice.stream is not None and not any(totals.values()):
             loaded.selected_streams([choice.stream])  # an unknown one is an error, unless records of it are left
         reasons = Counter({(stream, code): number for stream, code, number in tx.dead_letters.reason_counts(choice)})
-        not_known = open_record_lists.list_unverified_records(loaded, tx, choice, limit) if UNVERIFIED in kinds else []
+        not_known = open_records.list_unverified_records(loaded, tx, choice, limit) if UNVERIFIED in kinds else []
         if as_json:
             every_item = [*matching_items(tx, choice, kinds, limit), *not_known]
             return _Listed([without_data(item) for item in every_item], totals, reasons)
         items = [*matching_items(tx, choice, [kind for kind in kinds if every or kind != "waiting"], limit), *not_known]
         is_grouped = not every and "waiting" in kinds and not choice.code
-        groups = open_record_lists.waiting_groups_as_items(loaded, tx, choice, limit) if is_grouped else []
+        groups = open_records.waiting_groups_as_items(loaded, tx, choice, limit) if is_grouped else []
     return _Listed(
         sorted([*map(without_data, items), *groups], key=lambda item: kinds.index(item["state"])), totals, reasons
     )
@@ -233,8 +233,8 @@ def resolve_doubtful_records(
     Applies to all records in doubt or overdue of STREAM, which may be a connection, or to the one with KEY. With KEY
     and no decision, list what the platform has that may be this record. 'crossdock records reopen' reverses a decision.
     """
-    from crossdock.runs.audited_changes import change_with_failure_logged
-    from crossdock.runs.open_record_lists import filter_of_options
+    from crossdock.runs.audit_log import change_with_failure_logged
+    from crossdock.runs.open_records import filter_of_options
     from crossdock.writing.delivery import operator_decisions
 
     if stream is None:
@@ -281,7 +281,7 @@ def reopen_resolved_record(stream: str, key: str, config: Path, *, as_json: bool
     Possible until a later operation depends on the decision, or its data is purged.
     """
     from crossdock.delta.fingerprint import key_hashes
-    from crossdock.runs.audited_changes import change_exclusively
+    from crossdock.runs.audit_log import change_exclusively
     from crossdock.values.record_keys import key_text_of_input
     from crossdock.writing.delivery import operator_decisions
 
@@ -443,7 +443,7 @@ def show_undelivered_record(stream: str, key: str, config: Path, *, raw: bool, a
 
     For a record that changed after it was delivered, show each member that differs, personal ones only with --raw.
     """
-    from crossdock.runs.open_record_lists import list_unverified_records, matching_items, without_data
+    from crossdock.runs.open_records import list_unverified_records, matching_items, without_data
     from crossdock.state import RecordFilter
     from crossdock.values.record_keys import key_text
 
@@ -473,7 +473,7 @@ _SHOWN = (*OPEN, "pending", "dropped", INBOX)
 
 
 def _data_and_difference(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> Item:
-    from crossdock.runs.open_record_lists import difference_from_delivered
+    from crossdock.runs.open_records import difference_from_delivered
 
     details: Item = {"raw": item.get("raw"), "mapped": item.get("mapped")} if raw else {}
     if "first_run_id" in item:
@@ -484,7 +484,7 @@ def _data_and_difference(loaded: Project, tx: Transaction, item: Item, *, raw: b
 
 
 def _lines(item: Item) -> Iterator[str]:
-    from crossdock.runs.record_history_lines import value_text
+    from crossdock.runs.record_history import value_text
     from crossdock.values import exact_json
 
     for name, value in item.items():
@@ -543,7 +543,7 @@ def replay_rejected_records(
     """
     from crossdock.cli.sync import print_report_and_return_exit_code
     from crossdock.runs import sync_and_replay
-    from crossdock.runs.open_record_lists import filter_of_options
+    from crossdock.runs.open_records import filter_of_options
 
     loaded, choice = load_project(config), filter_of_options(stream, key, reason, since, file)
     with stop_event_set_by_signals() as interrupt, terminal_output.show_progress(wanted=not as_json) as progress:
@@ -579,8 +579,8 @@ def drop_open_records(
     What is in doubt cannot be dropped: settle it with 'crossdock records resolve'. Dropped records stay visible:
     'crossdock records list --state dropped'. Those of the inbox are not fetched, until another webhook comes.
     """
-    from crossdock.runs.audited_changes import change_with_failure_logged
-    from crossdock.runs.open_record_lists import filter_of_options
+    from crossdock.runs.audit_log import change_with_failure_logged
+    from crossdock.runs.open_records import filter_of_options
 
     loaded = load_project(config)
     if key is not None:

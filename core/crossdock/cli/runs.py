@@ -23,7 +23,7 @@ from crossdock.cli.shared_options_messages_and_signals import (
     print_sentences,
 )
 from crossdock.errors import ConfigError, text_with_code
-from crossdock.runs import slowest_steps_and_allowance_summary, tables_and_sentences_of_run
+from crossdock.runs import tables_and_sentences_of_run
 from crossdock.values.clock import SystemClock
 from crossdock.values.run_progress_and_messages import error_texts
 from crossdock.values.run_states_and_tally import RecordTerm, RowTerm, RunState
@@ -150,9 +150,7 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
         page_rendering.write_page_file(out, page)
         print_sentences(f"run {found.id}: {found.status}; report written to {out}", err=as_json)
     if as_json:
-        document = tables_and_sentences_of_run.run_document(
-            found
-        ) | slowest_steps_and_allowance_summary.timing_document(found)
+        document = tables_and_sentences_of_run.run_document(found) | tables_and_sentences_of_run.timing_document(found)
         terminal_output.print_json(document | {"operations": operations} | details)
     elif not out:
         _print_run(found, operations)
@@ -197,14 +195,14 @@ def _print_run(run: RunRecord, operations: Mapping[str, int] | None) -> None:
         terminal_output.print_run_report(
             terminal_output.output_console(),
             tables_and_sentences_of_run.run_document(run)
-            | {"apis": slowest_steps_and_allowance_summary.api_usage_by_connection(run)},
+            | {"apis": tables_and_sentences_of_run.api_usage_by_connection(run)},
         )
-    if steps := slowest_steps_and_allowance_summary.slowest_steps(run):
+    if steps := tables_and_sentences_of_run.slowest_steps(run):
         lines = [(step.name, step.lasted, f"{step.share:.0f} %") for step in steps]
         columns = ("step", "duration", "of the run")
         click.echo()
         terminal_output.output_console().print(
             terminal_output.make_fitting_table("Slowest steps", columns, lines, numbers=columns[1:])
         )
-    if (tokens := slowest_steps_and_allowance_summary.allowance_summary(run)) is not None:
+    if (tokens := tables_and_sentences_of_run.allowance_summary(run)) is not None:
         print_sentences(f"allowance: {tokens}")

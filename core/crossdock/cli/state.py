@@ -18,7 +18,7 @@ from crossdock.values.texts_of_numbers_and_times import byte_size_text, count_wi
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.runs.audited_changes import Change
+    from crossdock.runs.audit_log import Change
     from crossdock.state import Transaction
     from crossdock.state.queries.record_counts_and_state_size import StateContents
     from crossdock.state.upkeep.retention import PurgeResult
@@ -65,7 +65,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     remnant is left in it; that needs as much free disk space as the file has.
     """
     from crossdock.config.project.project import KEPT
-    from crossdock.runs.audited_changes import logged_multi_transaction_change
+    from crossdock.runs.audit_log import logged_multi_transaction_change
     from crossdock.state.upkeep.purge_and_compaction import purge_rows_and_rewrite_file as purge_state
     from crossdock.values.config_base_types import parse_duration
     from crossdock.writing.targets.platform_access_and_clock_checks import raise_unless_clock_is_proved_right
@@ -107,8 +107,8 @@ def declare_restored(config: Path, *, as_json: bool) -> None:
 
     Files that were moved to an archive since the backup was made are read only if they are moved back first.
     """
-    from crossdock.runs.audited_changes import change_exclusively
-    from crossdock.runs.comparison_after_restore import newest_change_of_backup, verifiable_resources
+    from crossdock.runs.audit_log import change_exclusively
+    from crossdock.runs.binding_verification import newest_change_of_backup, verifiable_resources
 
     clock, loaded = SystemClock(), load_project(config)
     resources = verifiable_resources(loaded.targets(clock).values())
@@ -139,7 +139,7 @@ def readmit_set_aside_inputs(stream: str | None, config: Path, *, as_json: bool)
     An input is set aside if reading it has killed the process twice at the same place, or four times. Another file, or
     the same file with another content, is read without this command.
     """
-    from crossdock.runs.audited_changes import change_exclusively
+    from crossdock.runs.audit_log import change_exclusively
 
     loaded = load_project(config)
     if stream is not None:
@@ -202,7 +202,7 @@ def compact(config: Path, *, as_json: bool) -> None:
     which needs twice as much free disk space as the file has; on PostgreSQL this is VACUUM (ANALYZE). No run can be
     active meanwhile.
     """
-    from crossdock.runs.audited_changes import logged_multi_transaction_change
+    from crossdock.runs.audit_log import logged_multi_transaction_change
     from crossdock.state.upkeep.purge_and_compaction import release_space_of_removed_rows as compact_state
 
     loaded = load_project(config)

@@ -21,8 +21,8 @@ def stop(run: int | None, config: Path, *, as_json: bool) -> None:
     RUN is its number; then nothing is done if another one is in progress by now. The next run continues. A scheduler
     starts the run of a job again, unless the job is paused before: 'crossdock jobs pause'.
     """
-    from crossdock.runs.audited_changes import change_with_failure_logged
-    from crossdock.runs.stop_requests import request_stop
+    from crossdock.runs.audit_log import change_with_failure_logged
+    from crossdock.runs.run_start_and_stop_requests import request_stop
     from crossdock.values.clock import SystemClock
 
     loaded, subject = load_project(config), "run" if run is None else f"run {run}"

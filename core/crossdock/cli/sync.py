@@ -61,7 +61,7 @@ def sync(
     often; 70 the tally does not balance; 130 interrupted.
     """
     from crossdock.runs.init_plan_run_for_programs import run
-    from crossdock.runs.timings import Timings
+    from crossdock.runs.run_report import Timings
     from crossdock.services.observability.optional_trace_export import open_trace_export
 
     with open_trace_export(print_warning) as trace:
@@ -128,10 +128,10 @@ def apply(plan: Path | None, config: Path, *, resume: bool, give_up: bool, as_js
 def execute_plan_and_show(loaded: Project, approved: PlanFile, *, as_json: bool) -> int:
     """Execute a plan, show the run, and return its exit code."""
     from crossdock.runs import plan_and_apply
-    from crossdock.runs.reconciliation import repair
+    from crossdock.runs.reconciliation import reconcile_and_repair
     from crossdock.runs.undo import undo_application
 
-    ways = {"sync": plan_and_apply.apply, "repair": repair.apply, "undo": undo_application.apply}
+    ways = {"sync": plan_and_apply.apply, "repair": reconcile_and_repair.apply, "undo": undo_application.apply}
     with stop_event_set_by_signals() as interrupt, terminal_output.show_progress(wanted=not as_json) as progress:
         report = ways[approved.kind](loaded, approved, clock=SystemClock(), progress=progress, interrupt=interrupt)
     return print_report_and_return_exit_code(report, as_json=as_json)

@@ -18,7 +18,7 @@ from crossdock.cli.shared_options_messages_and_signals import (
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
-    from crossdock.runs.record_history_search import RecordHistory
+    from crossdock.runs.record_history import RecordHistory
 
 
 @click.command(
@@ -39,31 +39,31 @@ def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None
     source. Records of several streams may have the same key; each is shown with its stream. Of the record's data, only
     what an update changed is shown, without personal values.
     """
-    from crossdock.runs import record_history_lines
-    from crossdock.runs.open_record_lists import filter_of_options
-    from crossdock.runs.record_history_search import RecordSearch
+    from crossdock.runs import record_history
+    from crossdock.runs.open_records import filter_of_options
+    from crossdock.runs.record_history import RecordSearch
 
     loaded = load_project(config)
     with loaded.read_state() as tx:
         in_inbox = tx.inbox.count_records_to_fetch(filter_of_options(stream, name, None, None))
         found, first_line = RecordSearch(tx, loaded.scope_by_stream).find(name)
         for history in found:
-            record_history_lines.add_changed_members(loaded, tx, history)
+            record_history.add_changed_members(loaded, tx, history)
     histories = [each for each in found if stream is None or stream in each.streams]
     if not histories:
         raise _not_found_error(name, stream, found, in_inbox=in_inbox > 0)
     if as_json:
-        terminal_output.print_json([record_history_lines.history_document(each) for each in histories])
+        terminal_output.print_json([record_history.history_document(each) for each in histories])
         return
     if first_line is not None:
         print_sentences(f"nearest known record, which begins on line {first_line}:")
     for history in histories:
-        for line in record_history_lines.history_lines(history):
+        for line in record_history.history_lines(history):
             terminal_output.output_console().print(line, soft_wrap=True)
 
 
 def _not_found_error(name: str, stream: str | None, elsewhere: list[RecordHistory], *, in_inbox: bool) -> ConfigError:
-    from crossdock.runs.record_history_lines import streams_or_namespace_text
+    from crossdock.runs.record_history import streams_or_namespace_text
 
     if in_inbox:
         why = f"crossdock records list --state inbox --key {name}"

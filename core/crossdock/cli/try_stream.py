@@ -69,8 +69,8 @@ def try_(
     Exit codes: 0 all were mapped; 1 some were rejected; 2 wrong usage or config; 3 the source cannot be read, or the
     connector failed; 4 the source is refused.
     """
+    from crossdock.runs.stream_trial import tried_record_document as shown_trial
     from crossdock.runs.stream_trial import try_stream
-    from crossdock.runs.tried_record_display import tried_record_document as shown_trial
 
     if personal and folder is None:
         raise click.UsageError("--personal needs --record")
@@ -204,7 +204,7 @@ def _dotted_path(pointer: str) -> str:
 
 def _draft_or_problem_lines(item: dict[str, Any]) -> list[str]:
     from crossdock.cli.safe_terminal_console import wrapped
-    from crossdock.runs.tried_record_display import leaf_values
+    from crossdock.runs.stream_trial import leaf_values
 
     if item["draft"] is not None:
         members = {name.removeprefix("/"): value for name, value in leaf_values(item["draft"])}
@@ -220,7 +220,7 @@ def _draft_or_problem_lines(item: dict[str, Any]) -> list[str]:
 
 def _name_and_value_lines(values: Mapping[str, Any]) -> list[str]:
     from crossdock.printable import printable
-    from crossdock.runs.record_history_lines import value_text
+    from crossdock.runs.record_history import value_text
 
     return [printable(f"{name}: {value_text(value)}") for name, value in values.items()]
 

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from crossdock.console.page_request_context import PageRequest, parse_whole_number_or_none
 from crossdock.console.page_tables import Cell, Link, table
-from crossdock.runs import audit_lines
+from crossdock.runs import audit_log
 from crossdock.state import AuditEntry, AuditFilter
 from crossdock.values.texts_of_numbers_and_times import instant_text
 
@@ -41,7 +41,7 @@ def _row(visit: PageRequest, entry: AuditEntry) -> Iterator[Cell]:
     yield entry.address
     yield Link(entry.action, visit.link("audit", action=entry.action))
     yield subject_cell(visit, entry.subject)
-    yield audit_lines.change_text(entry)
+    yield audit_log.change_text(entry)
     yield entry.reason
     yield [entry.outcome, entry.error] if entry.error else entry.outcome
 

@@ -17,7 +17,7 @@ from crossdock.errors import CrossdockError, add_code_to_first_line, text_with_c
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.token_bucket import BucketState, limit_text
 from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
-from crossdock.runs import slowest_steps_and_allowance_summary, stored_rate_limits
+from crossdock.runs import session_shared_by_runs, tables_and_sentences_of_run
 from crossdock.state import RunRecord, Transaction
 from crossdock.values.config_base_types import secrets_with_places
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
@@ -82,7 +82,9 @@ def facts_of_connection(
     tx: Transaction, project: Project, connection: Connection, runs: Sequence[RunRecord], now: datetime
 ) -> ConnectionFacts:
     name = connection.name
-    reading = stored_rate_limits.read(tx, [name], project.names_of_connections_reading_platform)
+    reading = session_shared_by_runs.read_rate_limits_of_source_apis(
+        tx, [name], project.names_of_connections_reading_platform
+    )
     buckets = {"reading": reading.get(name), "writing": tx.buckets.get(name)}
     limits = [
         f"{use}: {bucket_level_text(bucket, now)}; {limit_text(bucket.estimate)}"
@@ -96,7 +98,7 @@ def facts_of_connection(
     used = [
         usage
         for run in runs
-        if (usage := slowest_steps_and_allowance_summary.api_usage_by_connection(run).get(name)) is not None
+        if (usage := tables_and_sentences_of_run.api_usage_by_connection(run).get(name)) is not None
     ]
     refusals = Refusals(sum(each["requests"] for each in used), sum(each["throttled"] for each in used))
     return ConnectionFacts(name, connection.settings.kind, _address_or_error(connection), streams, limits, refusals)

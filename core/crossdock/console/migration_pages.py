@@ -15,11 +15,11 @@ from crossdock.console.page_request_context import PageRequest
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.self_contained_sign_off_report import source_state_platform_totals_table
 from crossdock.migration.migration_status import MigrationStatus, migration_status
-from crossdock.migration.rehearsed_load_check import parse_stored_rehearsal
+from crossdock.migration.rehearsal_file_and_load_check import parse_stored_rehearsal
 from crossdock.migration.sign_off import Requirement, obstacle_if_exceptions_unaccepted, requirements
 from crossdock.migration.sign_off_report import summarize_exceptions
-from crossdock.migration.wave_status import WaveStatus
-from crossdock.runs.difference_and_correction_types import MEANINGS
+from crossdock.migration.waves import WaveStatus
+from crossdock.runs.platform_and_state_comparison import MEANINGS
 from crossdock.state import Migration, RunRecord, Transaction, WaveApproval
 from crossdock.values.run_states_and_tally import OpenCounts, RecordState
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text

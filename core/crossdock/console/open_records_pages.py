@@ -14,11 +14,9 @@ from crossdock.console.action_definitions import record_action_links
 from crossdock.console.error_code_page import explanation_links
 from crossdock.console.page_request_context import PageError, PageRequest, parse_business_date
 from crossdock.console.page_tables import Cell, Link, Table, table
-from crossdock.runs import open_record_browsing, open_record_lists, record_history_lines
-from crossdock.runs.open_record_browsing import OpenGroup
-from crossdock.runs.open_record_lists import Item
-from crossdock.runs.record_history_search import RecordHistory, RecordSearch
-from crossdock.runs.waiting_records_by_cause import Parent, WaitingGroup, waiting_groups
+from crossdock.runs import open_records, record_history
+from crossdock.runs.open_records import Item, OpenGroup, Parent, WaitingGroup, waiting_groups
+from crossdock.runs.record_history import RecordHistory, RecordSearch
 from crossdock.state import RecordFilter, Transaction
 from crossdock.values.run_states_and_tally import BY_URGENCY, RecordState
 from crossdock.values.texts_of_numbers_and_times import instant_text
@@ -47,7 +45,7 @@ def show_counts_or_search(visit: PageRequest) -> Response:
                 (title, _read_state_counts_table(visit, tx, choice, project))
                 for title, choice in _source_batch_and_message_filters(wanted)
             ]
-            named = open_record_lists.filter_of_options(None, wanted, None, None)
+            named = open_records.filter_of_options(None, wanted, None, None)
             if not in_messages and (
                 number := tx.inbox.count_records_to_fetch(named)
             ):  # a record of the inbox has no history yet
@@ -87,8 +85,8 @@ def _read_state_counts_table(
     visit: PageRequest, tx: Transaction, choice: RecordFilter, project: Project | None
 ) -> Table:
     """Return the number of records of *choice* in each state; all states without a choice, else those with records."""
-    scopes = {} if project is None else open_record_lists.stream_by_unverified_scope(project, choice)
-    return _state_counts_table(visit, open_record_lists.counts_by_state(tx, choice, scopes), choice)
+    scopes = {} if project is None else open_records.stream_by_unverified_scope(project, choice)
+    return _state_counts_table(visit, open_records.counts_by_state(tx, choice, scopes), choice)
 
 
 def _state_counts_table(visit: PageRequest, numbers: Mapping[str, int], choice: RecordFilter) -> Table:
@@ -108,10 +106,10 @@ def _state_counts_table(visit: PageRequest, numbers: Mapping[str, int], choice: 
 
 def _search_result_row(visit: PageRequest, history: RecordHistory) -> Iterator[Cell]:
     yield Link(history.key or "(no key)", record_address(visit, history))
-    yield record_history_lines.streams_or_namespace_text(history)
+    yield record_history.streams_or_namespace_text(history)
     yield history.scope.resource if history.scope else ""
     yield ", ".join(
-        dict.fromkeys(each.status.replace("_", " ") for each in record_history_lines.events(history) if each.status)
+        dict.fromkeys(each.status.replace("_", " ") for each in record_history.events(history) if each.status)
     )
 
 
@@ -129,25 +127,25 @@ def show_records_in_state(visit: PageRequest) -> Response:
     by_source, after = visit.query.get("by") == "file", visit.parameter("after")
     project, problem = visit.project_or_problem()
     streams = {} if project is None else project.scope_by_stream
-    scopes = {} if project is None else open_record_lists.stream_by_unverified_scope(project, choice)
+    scopes = {} if project is None else open_records.stream_by_unverified_scope(project, choice)
     with visit.read_transaction() as tx:
-        group = open_record_browsing.find_waiting_group_by_name(tx, streams, name) if name else None
+        group = open_records.find_waiting_group_by_name(tx, streams, name) if name else None
         if name and group is None:
             raise PageError(404, "No records wait for this any more.", "The list of what waits shows the others.")
-        page = open_record_browsing.page(tx, kind, choice, scopes, after=after, limit=_LISTED, group=group)
+        page = open_records.page_of_open_records(tx, kind, choice, scopes, after=after, limit=_LISTED, group=group)
         groups, waiting = list[OpenGroup](), list[WaitingGroup]()
         if (choice.key, choice.text, group) == (None, None, None):  # a text is looked for only until a page is full
             waiting = waiting_groups(tx, streams, choice) if state is RecordState.WAITING else []
-            groups = open_record_browsing.groups(tx, kind, choice, scopes, waiting, by_source=by_source)
+            groups = open_records.group_open_records(tx, kind, choice, scopes, waiting, by_source=by_source)
         if group is not None:
             total = f"{group.number:,}"
-        elif 0 < len(groups) < open_record_browsing.MOST_GROUPS:
+        elif 0 < len(groups) < open_records.MOST_GROUPS:
             total = f"{sum(each.number for each in groups):,}"
         elif not after and not page.after:
             total = f"{len(page.items):,}"
         else:
-            total = "Many" if choice.text else f"{open_record_lists.count_records_in_state(tx, kind, choice, scopes):,}"
-        unreadable = open_record_lists.unreadable_webhook_items(tx, _LISTED) if state is RecordState.INBOX else []
+            total = "Many" if choice.text else f"{open_records.count_records_in_state(tx, kind, choice, scopes):,}"
+        unreadable = open_records.unreadable_webhook_items(tx, _LISTED) if state is RecordState.INBOX else []
     narrowed = {name: value for name, value in visit.query.items() if name in _PARAMETERS and value}
     return visit.render_page(
         "record_list.html",
@@ -158,7 +156,7 @@ def show_records_in_state(visit: PageRequest) -> Response:
         filters=_filter_fields(state, narrowed),
         narrowed=narrowed,
         groups=[_group_template_values(visit, kind, each, narrowed) for each in groups],
-        are_all_groups=len(groups) < open_record_browsing.MOST_GROUPS,
+        are_all_groups=len(groups) < open_records.MOST_GROUPS,
         by_file="" if by_source or not choice.code else visit.link("records", kind, **narrowed, by="file"),
         actions=[] if name or choice.text or choice.since or choice.handed_over_in else _actions(visit, kind, choice),
         records=table(_COLUMNS, (_row(visit, each) for each in page.items), kind="records"),
@@ -175,13 +173,13 @@ def _filter_fields(state: RecordState, narrowed: Mapping[str, str]) -> list[tupl
     """Return the label, parameter and value of each field that narrows the list."""
     fields = [("Stream", "stream"), ("Key", "key")]
     none = RecordFilter()
-    if open_record_lists.may_state_match(structs.replace(none, code="bad_value"), state.option_value):
+    if open_records.may_state_match(structs.replace(none, code="bad_value"), state.option_value):
         fields += [("Reason", "reason"), ("Rejected since", "since")]
-    if open_record_lists.may_state_match(structs.replace(none, source="f"), state.option_value):
+    if open_records.may_state_match(structs.replace(none, source="f"), state.option_value):
         fields.append(("File", "file"))
-    if open_record_lists.may_state_match(structs.replace(none, handed_over_in="f"), state.option_value):
+    if open_records.may_state_match(structs.replace(none, handed_over_in="f"), state.option_value):
         fields.append(("Handed over in", "batch"))
-    if open_record_lists.may_state_match(structs.replace(none, text="t"), state.option_value):
+    if open_records.may_state_match(structs.replace(none, text="t"), state.option_value):
         fields.append(("Text of the message", "text"))
     return [(label, name, narrowed.get(name, "")) for label, name in fields]
 
@@ -211,7 +209,7 @@ def _group_template_values(
 
 
 def _row(visit: PageRequest, item: Item) -> Iterator[Cell]:
-    shown = open_record_lists.without_data(item)
+    shown = open_records.without_data(item)
     address = visit.link("record", stream=shown["stream"], key=shown["key"])
     yield Link(shown["key"], address) if shown["key"] else "(no key)"
     yield shown["stream"]
@@ -246,6 +244,6 @@ def record_filter_from_query(visit: PageRequest) -> RecordFilter:
     """Return the choice of records in the address. Raises ConfigError for an unknown reason."""
     given = {name: visit.parameter(name) or None for name in _PARAMETERS}
     since = None if given["since"] is None else datetime.combine(parse_business_date(given["since"]), time())
-    choice = open_record_lists.filter_of_options(given["stream"], given["key"], given["reason"], since, given["file"])
+    choice = open_records.filter_of_options(given["stream"], given["key"], given["reason"], since, given["file"])
     chosen = structs.replace(choice, text=given["text"], handed_over_in=given["batch"])
-    return structs.replace(chosen, key_hash=open_record_lists.chosen_key_hash(chosen))
+    return structs.replace(chosen, key_hash=open_records.chosen_key_hash(chosen))

@@ -9,8 +9,8 @@ from typing import NamedTuple, Self
 from msgspec import Struct
 
 from crossdock.console.page_tables import Drawing, Rectangle
-from crossdock.runs import slowest_steps_and_allowance_summary
-from crossdock.runs.slowest_steps_and_allowance_summary import Sample, StepSpans
+from crossdock.runs import tables_and_sentences_of_run
+from crossdock.runs.tables_and_sentences_of_run import Sample, StepSpans
 from crossdock.state import RunRecord
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
 
@@ -179,7 +179,7 @@ def runs_within_day_of_newest(runs: Sequence[RunRecord], now: datetime) -> list[
 
 def plot_allowance_and_refusals(runs: Sequence[RunRecord], now: datetime) -> NightPlot | None:
     """Draw *runs*, which are in order; None if none of them has sent anything."""
-    found = {run.id: slowest_steps_and_allowance_summary.allowance_samples(run) for run in runs}
+    found = {run.id: tables_and_sentences_of_run.allowance_samples(run) for run in runs}
     every = [sample for samples in found.values() for sample in samples]
     if not every:
         return None

@@ -18,11 +18,10 @@ from crossdock.console.page_request_context import PageError, PageRequest, raise
 from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.personal_data_access import log_and_permit_personal_data_if_asked
 from crossdock.errors import CrossdockError, UnavailableError, text_with_code
-from crossdock.runs import open_record_lists, record_history_lines, tried_record_display
+from crossdock.runs import open_records, record_history, stream_trial
 from crossdock.runs.doubtful_operation_look_ups import begin_look_ups_at_target
-from crossdock.runs.open_record_lists import Item
-from crossdock.runs.record_history_lines import value_text
-from crossdock.runs.record_history_search import RecordHistory, RecordSearch
+from crossdock.runs.open_records import Item
+from crossdock.runs.record_history import RecordHistory, RecordSearch, value_text
 from crossdock.runs.stream_trial import Trial, fetch_and_map_one, map_stored_record
 from crossdock.state import RecordFilter, RecordIdentity, Transaction
 from crossdock.state.queries.record_history import DeliveredContent
@@ -86,12 +85,12 @@ def _page(
             history = _find_record_history(tx, project, named)
         except _UnknownError as error:
             return _unknown_but_awaited_record_page(visit, tx, named, error)
-        items = open_record_lists.open_states_of_record(tx, history)
+        items = open_records.open_states_of_record(tx, history)
         if project is None:
             for row in history.operations:
                 row["changed"] = []  # without the config it is not known what is personal
         else:
-            record_history_lines.add_changed_members(project, tx, history)
+            record_history.add_changed_members(project, tx, history)
         difference = _delivered_and_rejected_value_rows(project, tx, history)
         data = _read_stored_data(tx, history)
     shows_data = log_and_permit_personal_data_if_asked(
@@ -104,12 +103,12 @@ def _page(
         "record.html",
         f"Record {history.key}",
         history=history,
-        owner=record_history_lines.streams_or_namespace_text(history),
+        owner=record_history.streams_or_namespace_text(history),
         states=[_open_state_template_values(visit, each) for each in items],
         difference=table(("member", "delivered", "now"), difference),
-        places=list(record_history_lines.binding_lines(history)),
+        places=list(record_history.binding_lines(history)),
         missing=[_parent_link(visit, each) for row in history.waits for each in row["waits_for"]],
-        events=[_event_template_values(visit, each) for each in record_history_lines.events(history)],
+        events=[_event_template_values(visit, each) for each in record_history.events(history)],
         problem=problem,
         may_see=may_see,
         versions=table(("since", "operation", "run"), _version_rows(visit, named, data.contents)) if may_see else None,
@@ -165,7 +164,7 @@ def _unknown_but_awaited_record_page(
     first = sorted((each for each in groups if parent in each.waits_for), key=lambda each: each.since)[:most]
     lists = [each.waits_for for each in first]  # each of at least one record
     rows = tx.waiting_records.page(RecordFilter(), after=None, limit=most, waits_for=lists)
-    hinted = open_record_lists.inbox_items(
+    hinted = open_records.inbox_items(
         tx.inbox.records_to_fetch(limit=1, choice=RecordFilter(named["stream"], named["key"]))
     )
     if not (rows or hinted):
@@ -213,7 +212,7 @@ def _personal_members(project: Project | None, history: RecordHistory) -> frozen
 
 def _open_state_template_values(visit: PageRequest, item: Item) -> dict[str, Any]:
     shown, state = (
-        open_record_lists.without_data(item),
+        open_records.without_data(item),
         next(each for each in RecordState if each.option_value == item["state"]),
     )
     parts = {
@@ -254,7 +253,7 @@ def _delivered_and_rejected_value_rows(
         each
         for letter in letters
         if letter is not None and project is not None
-        for each in open_record_lists.difference_from_delivered(project, tx, letter, raw=False)
+        for each in open_records.difference_from_delivered(project, tx, letter, raw=False)
     ]
     return iter([(each["pointer"], value_text(each["before"]), value_text(each["after"])) for each in found])
 
@@ -264,7 +263,7 @@ def _parent_link(visit: PageRequest, parent: Mapping[str, str]) -> Link:
     return Link(f"{resource} {namespace}:{key}", parent_record_address(visit, (resource, namespace, key)))
 
 
-def _event_template_values(visit: PageRequest, event: record_history_lines.Event) -> dict[str, Any]:
+def _event_template_values(visit: PageRequest, event: record_history.Event) -> dict[str, Any]:
     source = event.row["source"] if event.is_first or event.status in {"rejected", "dropped"} else ""
     return {
         "at": "not yet" if event.at is None else instant_text(event.at),
@@ -272,7 +271,7 @@ def _event_template_values(visit: PageRequest, event: record_history_lines.Event
         "run_address": visit.link("runs", event.row["run_id"]),
         "text": event.text,
         "kind": event.status,
-        "changed": list(record_history_lines.changed_lines(event.row)) if event.is_first else [],
+        "changed": list(record_history.changed_lines(event.row)) if event.is_first else [],
         "place": Link(place_text(event.row), visit.link("files", name=source)) if source else None,
     }
 
@@ -343,7 +342,7 @@ def _version_template_values(version: DeliveredContent, personal: frozenset[str]
 
 def _masked_member_rows(payload: Mapping[str, Any], personal: frozenset[str]) -> list[tuple[str, str]]:
     shown = {name: PERSONAL if name in personal and value is not None else value for name, value in payload.items()}
-    return [(pointer, value_text(value)) for pointer, value in tried_record_display.leaf_values(shown) if shown]
+    return [(pointer, value_text(value)) for pointer, value in stream_trial.leaf_values(shown) if shown]
 
 
 def _mapped_again_template_values(
@@ -360,12 +359,12 @@ def _mapped_again_template_values(
         nothing = "A filter of the stream leaves it out now." if raw else "The state does not have its data any more."
         shown["problem"] = shown["problem"] or nothing
         return shown | {"record": table((), []), "draft": table((), [])}
-    made = tried_record_display.tried_record_document(tried, frozenset(), raw=True)
+    made = stream_trial.tried_record_document(tried, frozenset(), raw=True)
     if problem := made["problem"]:
         place = f" at {problem['pointer']}" if problem["pointer"] else ""
         shown["problem"] = f"{problem['code']}{place}: {problem['message']}"
     rows = ((name, value_text(value)) for name, value in made["record"].items())
-    draft = ((name, value_text(value)) for name, value in tried_record_display.leaf_values(made["draft"] or {}) if name)
+    draft = ((name, value_text(value)) for name, value in stream_trial.leaf_values(made["draft"] or {}) if name)
     return shown | {"record": table(("column", "value"), rows), "draft": table(_MEMBERS, draft)}
 
 
@@ -401,10 +400,10 @@ def _fetched_record_template_values(
     if not found.records:
         left_out = f"The source has it, but {', '.join(found.filtered)} leaves it out." if found.filtered else ""
         return read | {"problem": left_out or "The source has no such record."}
-    made = tried_record_display.tried_record_document(found.records[-1], personal, raw=False)
+    made = stream_trial.tried_record_document(found.records[-1], personal, raw=False)
     if made["problem"]:
         read["problem"] = f"{made['problem']['code']}: {made['problem']['message']}"
-    known, now = (dict(tried_record_display.leaf_values(each)) for each in (dict(accepted), made["draft"] or {}))
+    known, now = (dict(stream_trial.leaf_values(each)) for each in (dict(accepted), made["draft"] or {}))
     rows = (
         (pointer, _masked(pointer, known.get(pointer), personal), value_text(now.get(pointer)))
         for pointer in dict.fromkeys([*known, *now])
@@ -429,8 +428,8 @@ def _compare_accepted_with_held(
 ) -> dict[str, Any]:
     """Compare the payload that the target *accepted* last with what it holds now."""
     known, now = (
-        dict(tried_record_display.leaf_values(dict(accepted))),
-        dict(tried_record_display.leaf_values(dict(held))),
+        dict(stream_trial.leaf_values(dict(accepted))),
+        dict(stream_trial.leaf_values(dict(held))),
     )
     rows = [
         (pointer, *(_masked(pointer, each, personal) for each in (known.get(pointer), now.get(pointer))), note)

@@ -24,14 +24,10 @@ from crossdock.console.page_tables import (
 )
 from crossdock.console.plot_shapes import BarPlot, plot_allowance
 from crossdock.console.run_progress import progress_text
-from crossdock.runs import (
-    comparison_with_earlier_runs,
-    slowest_steps_and_allowance_summary,
-    tables_and_sentences_of_run,
-)
+from crossdock.runs import comparison_with_earlier_runs, tables_and_sentences_of_run
 from crossdock.runs.comparison_with_earlier_runs import Comparison, Measure
 from crossdock.runs.counts_of_changed_members import ChangedMember, changed_members
-from crossdock.runs.record_history_lines import value_text
+from crossdock.runs.record_history import value_text
 from crossdock.runs.tables_and_sentences_of_run import BalanceSheet
 from crossdock.state import FileFacts, RunRecord, Transaction
 from crossdock.state.queries.run_details_and_deliveries import (
@@ -159,7 +155,7 @@ def run_report_template_values(
         "facts": _facts(run, reader.address),
         "apis": table(
             tables_and_sentences_of_run.API_COLUMNS,
-            tables_and_sentences_of_run.api_rows(slowest_steps_and_allowance_summary.api_usage_by_connection(run)),
+            tables_and_sentences_of_run.api_rows(tables_and_sentences_of_run.api_usage_by_connection(run)),
             kind="numbers",
         ),
         "files": table(_FILES, _file_rows(tx, run, at)),
@@ -325,7 +321,7 @@ def _measure_plot_across_runs(measure: Measure, compared: Comparison) -> BarPlot
 
 
 def _steps_table(run: RunRecord) -> Table:
-    found = slowest_steps_and_allowance_summary.step_spans_by_beginning(run)
+    found = tables_and_sentences_of_run.step_spans_by_beginning(run)
     whole = max((began + lasted for step in found for began, lasted in step.spans), default=timedelta())
     rows = (
         (
@@ -342,11 +338,11 @@ def _steps_table(run: RunRecord) -> Table:
 
 
 def _allowance_values(run: RunRecord) -> dict[str, Any] | None:
-    if (summary := slowest_steps_and_allowance_summary.allowance_summary(run)) is None:
+    if (summary := tables_and_sentences_of_run.allowance_summary(run)) is None:
         return None
     seconds = (run.duration or timedelta()).total_seconds()
     return {
-        "plot": plot_allowance(slowest_steps_and_allowance_summary.allowance_samples(run), seconds),
+        "plot": plot_allowance(tables_and_sentences_of_run.allowance_samples(run), seconds),
         "summary": f"{str(summary).capitalize()}.",
     }
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import polars as pl
 from msgspec import Struct
 
-from crossdock.delta import fingerprint, sortable_row_positions
+from crossdock.delta import fingerprint, row_preparation
 from crossdock.delta.row_preparation import (
     DELETED,
     FP,
@@ -162,15 +162,15 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
         return flag(pl.col(FP) == pl.col(kind + _FP), kind)
 
     def older_than(position: str) -> pl.Expr:
-        older = (pl.col(POSITION) < pl.col(position)) & sortable_row_positions.comparable_positions_expression(
+        older = (pl.col(POSITION) < pl.col(position)) & row_preparation.comparable_positions_expression(
             POSITION, position
         )
         return flag(older, position, POSITION)
 
     def in_another_notation(position: str) -> pl.Expr:
-        differs = sortable_row_positions.differing_notations_expression(
+        differs = row_preparation.differing_notations_expression(
             POSITION, position
-        ) & sortable_row_positions.comparable_positions_expression(POSITION, position)
+        ) & row_preparation.comparable_positions_expression(POSITION, position)
         return flag(differs, position, POSITION)
 
     unchanged = flag(pl.col(FP) == pl.col(KNOWN_FP)) | same_as(_UNSETTLED)

@@ -10,11 +10,11 @@ from msgspec import Struct
 
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError, StoppedError
-from crossdock.migration.load_dry_run import dry_run_load
 from crossdock.migration.pause_resume_and_approve import transaction_on_open_migration
+from crossdock.migration.rehearsal_file_and_load_check import dry_run_load
 from crossdock.migration.waves import migration_config, streams_of_all_waves
 from crossdock.reading.sources.stream_input_report import newest_accepted_file
-from crossdock.runs.audited_changes import Change, change_with_failure_logged
+from crossdock.runs.audit_log import Change, change_with_failure_logged
 from crossdock.runs.plan_result import PlanResult
 from crossdock.state import Transaction
 from crossdock.values.clock import Clock

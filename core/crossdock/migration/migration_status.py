@@ -10,11 +10,9 @@ from typing import Any
 from msgspec import Struct
 
 from crossdock.config.project.project import Project
-from crossdock.migration.load_duration import time_to_send_requests
-from crossdock.migration.load_progress import WINDOW_S, DeliveryRate
-from crossdock.migration.rehearsed_load_check import parse_stored_rehearsal
-from crossdock.migration.wave_status import WaveStatus, wave_status
-from crossdock.migration.waves import migration_config, waves_numbered_in_config_order
+from crossdock.migration.load_progress_and_duration import WINDOW_S, DeliveryRate, time_to_send_requests
+from crossdock.migration.rehearsal_file_and_load_check import parse_stored_rehearsal
+from crossdock.migration.waves import WaveStatus, migration_config, wave_status, waves_numbered_in_config_order
 from crossdock.state import Migration, Transaction
 from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text

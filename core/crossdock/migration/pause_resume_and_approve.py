@@ -8,9 +8,8 @@ from contextlib import closing, contextmanager
 
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
-from crossdock.migration.wave_status import WaveStatus, wave_status
-from crossdock.migration.waves import NumberedWave, migration_config
-from crossdock.runs.audited_changes import change_with_failure_logged
+from crossdock.migration.waves import NumberedWave, WaveStatus, migration_config, wave_status
+from crossdock.runs.audit_log import change_with_failure_logged
 from crossdock.state import Migration, Transaction, WaveApproval
 from crossdock.values.clock import Clock
 from crossdock.values.texts_of_numbers_and_times import instant_text

@@ -9,14 +9,19 @@ from typing import NamedTuple
 
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
-from crossdock.migration.load_dry_run import dry_run_load
+from crossdock.migration.rehearsal_file_and_load_check import dry_run_load
 from crossdock.migration.sign_off_report import Document, Signature, counts_of_exceptions_to_accept, sign_off_report
-from crossdock.migration.wave_status import WaveStatus, wave_status
-from crossdock.migration.waves import migration_config, streams_of_all_waves, waves_numbered_in_config_order
-from crossdock.runs.audited_changes import change_with_failure_logged
-from crossdock.runs.difference_and_correction_types import is_compared
+from crossdock.migration.waves import (
+    WaveStatus,
+    migration_config,
+    streams_of_all_waves,
+    wave_status,
+    waves_numbered_in_config_order,
+)
+from crossdock.runs.audit_log import change_with_failure_logged
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.planning import undo_in_progress
+from crossdock.runs.platform_and_state_comparison import is_compared
 from crossdock.runs.session_shared_by_runs import open_session
 from crossdock.state import Migration, Scope, Transaction
 from crossdock.values.clock import Clock

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from crossdock.config.project.project import Project
-from crossdock.migration.wave_status import WaveStatus
+from crossdock.migration.waves import WaveStatus
 from crossdock.state import Migration, MigrationRun, RecordFilter, Transaction, WaveApproval
 
 FORMAT = "crossdock sign-off 1"

@@ -18,19 +18,30 @@ from msgspec import Struct, field
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, StateError, StoppedError
-from crossdock.migration.load_duration import next_start_of_allowed_hours
-from crossdock.migration.load_progress import DeliveryRate, LoadListener, LoadProgress, delivered_and_rehearsed_counts
-from crossdock.migration.rehearsal_file import Rehearsal
-from crossdock.migration.rehearsed_load_check import (
+from crossdock.migration.load_progress_and_duration import (
+    DeliveryRate,
+    LoadListener,
+    LoadProgress,
+    delivered_and_rehearsed_counts,
+    next_start_of_allowed_hours,
+)
+from crossdock.migration.rehearsal_file_and_load_check import (
+    Rehearsal,
     check_rehearsal_and_make_input_factory,
     check_same_platform_and_waves,
     parse_stored_rehearsal,
 )
-from crossdock.migration.wave_status import WaveStatus, wave_status
-from crossdock.migration.waves import NumberedWave, migration_config, wave_named, waves_numbered_in_config_order
+from crossdock.migration.waves import (
+    NumberedWave,
+    WaveStatus,
+    migration_config,
+    wave_named,
+    wave_status,
+    waves_numbered_in_config_order,
+)
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.run_report import Report
-from crossdock.runs.run_requests_and_failed_starts import RunRequest
+from crossdock.runs.run_start_and_stop_requests import RunRequest
 from crossdock.runs.session_shared_by_runs import Session, open_session
 from crossdock.state import Migration, MigrationPart, State, Transaction
 from crossdock.values.clock import Clock, call_periodically_in_thread

@@ -13,47 +13,121 @@ from types import TracebackType
 
 from msgspec import Struct, structs
 
-from crossdock.config.project.connections_and_bound_streams import BoundStream
-from crossdock.errors import InternalError, RefusedError, StateError, add_code_to_first_line, as_crossdock_error
+from crossdock.config.project.connections_and_bound_streams import BoundStream, guard_author_code_of_stream
+from crossdock.delta.changed_record_reading import stored_records_prepared_again
+from crossdock.errors import (
+    InternalError,
+    RecordError,
+    RefusedError,
+    StateError,
+    add_code_to_first_line,
+    as_crossdock_error,
+)
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.request_allowance import Priority, RequestAllowance
 from crossdock.pacing.token_bucket import BucketState
 from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceContext, WaitingRun, create_run_folder
-from crossdock.runs import moved_targets, stored_rate_limits
+from crossdock.runs import refusals_to_send_records_twice, session_shared_by_runs
 from crossdock.runs.adoptable_record_reading import RunAdoptions
-from crossdock.runs.comparison_after_restore import BindingVerification
+from crossdock.runs.binding_verification import BindingVerification
 from crossdock.runs.imported_file_log import IntakeOrderReader, StateIntake
 from crossdock.runs.planning import undo_in_progress
-from crossdock.runs.run_delivery_to_targets import RunningStreams, TargetDelivery
-from crossdock.runs.run_report import Report, SettlementCount
-from crossdock.runs.run_requests_and_failed_starts import RunRequest
+from crossdock.runs.planning.mapping_to_drafts import draft_of_record
+from crossdock.runs.planning.references import References
+from crossdock.runs.run_report import Report, SettlementCount, Timings
+from crossdock.runs.run_start_and_stop_requests import RunInterrupt, RunRequest, stop_on_request
 from crossdock.runs.session_shared_by_runs import Session
-from crossdock.runs.source_or_dead_letters_input import RunInputFactory
-from crossdock.runs.stop_requests import RunInterrupt, stop_on_request
-from crossdock.runs.stream_reading_and_state_comparison import StreamInput
-from crossdock.runs.stream_runner import StreamRunner
-from crossdock.runs.timings import Timings
-from crossdock.runs.unsent_operations_mapped_again import withdraw_unsent_with_changed_mapping
+from crossdock.runs.stream_delivery import RunInputFactory, RunningStreams, StreamRunner, TargetDelivery
+from crossdock.runs.stream_input import StreamInput
 from crossdock.state import (
     AuditEntry,
     Intent,
     MigrationPart,
     OverdueBatch,
     PendingNotice,
+    RecordIdentity,
     RunResult,
+    State,
     Transaction,
     Unchanged,
+    WaitingRecord,
 )
 from crossdock.values.author_code_errors import AuthorCodeError, author_code_error_or_none
 from crossdock.values.run_progress_and_messages import Progress, RunMessages
 from crossdock.values.run_states_and_tally import Tally
-from crossdock.values.texts_of_numbers_and_times import instant_text
+from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant_text
 from crossdock.writing.delivery.delivery_context import AdoptionRules, DeliveringRun, RecordsOfRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
-from crossdock.writing.delivery.in_doubt_and_refusal_rules import StateDoubts
+from crossdock.writing.delivery.in_doubt_and_refusal_rules import StateDoubts, is_held_back_as_unverifiable
+from crossdock.writing.delivery.operations_and_intents import payload_after_intent
 from crossdock.writing.delivery.send_queue_and_threads import SenderThreads
 from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.target import Target
+
+
+def withdraw_unsent_with_changed_mapping(
+    state: State, streams: Sequence[BoundStream], left: Sequence[Intent], run_id: int
+) -> list[Intent]:
+    """Let records wait for a new decision whose create was never sent and is outdated. Return the other operations."""
+    outdated = [intent for bound in streams for intent in _outdated(state, bound, _unsent_creates(bound, left))]
+    if not outdated:
+        return list(left)
+    at = streams[0].context.run.clock.now()
+    for intent in outdated:
+        intent.status = "replaced"
+    waits = [WaitingRecord(intent.identity, [], intent.raw) for intent in outdated]
+    with state.begin() as tx:
+        tx.waiting_records.put(waits, run_id=run_id, at=at)
+        tx.intents.write_outcomes(outdated, at=at)
+    for name, number in Counter(intent.identity.stream for intent in outdated).items():
+        records = f"{count_with_noun(number, 'record')} {'is' if number == 1 else 'are'}"
+        text = f"{records} mapped again, which an earlier run has planned otherwise and never sent"
+        streams[0].context.run.note(name, text)
+    return [intent for intent in left if intent.status != "replaced"]
+
+
+def _unsent_creates(bound: BoundStream, left: Sequence[Intent]) -> list[Intent]:
+    return [
+        intent
+        for intent in left
+        if intent.identity.stream == bound.name
+        and intent.scope == bound.scope
+        and (intent.operation, intent.step, intent.first_sent_at, intent.place) == ("create", "whole", None, None)
+        and intent.raw
+        and is_held_back_as_unverifiable(intent, bound.target, state_restored=False)
+    ]
+
+
+def _outdated(state: State, bound: BoundStream, unsent: Sequence[Intent]) -> Iterator[Intent]:
+    """Yield those of *unsent* that the stream would map to something else, or to nothing."""
+    if not unsent:
+        return
+    try:
+        with guard_author_code_of_stream(bound):
+            mapped = dict(_payloads(state, bound, unsent))
+    except AuthorCodeError:
+        return  # it is reported when the stream is read
+    for intent in unsent:
+        if mapped.get(intent.identity) != payload_after_intent(intent):
+            yield intent
+
+
+def _payloads(
+    state: State, bound: BoundStream, unsent: Sequence[Intent]
+) -> Iterator[tuple[RecordIdentity, dict[str, object]]]:
+    references = References(bound.target.name)
+    for read in stored_records_prepared_again(bound.stream, ((each.identity, each.raw) for each in unsent)):
+        try:
+            members, named = draft_of_record(bound, read.record)
+            keys = references.scoped_keys(named, bound.namespace_and_key_of_reference)
+            with state.begin_read_only() as tx:
+                references.look_up(keys, tx)
+            if not references.missing(keys):
+                resolved = references.resolve(members, bound.namespace_and_key_of_reference)
+                resource, key = bound.resource_type.name, read.record.key
+                yield read.identity, bound.target.payload(resource, bound.namespace, key, resolved)
+        except (RecordError, AuthorCodeError):
+            continue  # it is rejected when it is decided about
 
 
 class Purpose(Struct, frozen=True):
@@ -242,7 +316,7 @@ class ActiveRun:
         session, spool, report = self._session, self._session.project.spool, self.report
         connections = {name.partition(".")[0] for name in names}
         with session.state.begin_read_only() as tx:
-            self._api_limits = stored_rate_limits.read(
+            self._api_limits = session_shared_by_runs.read_rate_limits_of_source_apis(
                 tx, connections, session.project.names_of_connections_reading_platform
             )
             self.refused = (
@@ -250,7 +324,7 @@ class ActiveRun:
                 if self._purpose.undoes
                 else undo_in_progress.undo_refusals(tx, names, session.project.scope_by_stream)
             )
-        moved = moved_targets.store_addresses(
+        moved = refusals_to_send_records_twice.store_addresses(
             session.state, session.project.scope_by_stream, session.targets, at=session.clock.now()
         )
         moved = {name: each for name, each in moved.items() if name in names}
@@ -369,7 +443,10 @@ class ActiveRun:
         """Leave what an earlier run had for another address of *target*: it may change records that are not here."""
         targets, numbers = self._session.targets, Counter(intent.scope for intent in left)
         with self._session.state.begin_read_only() as tx:
-            found = {scope: moved_targets.former_and_current_address(tx, targets, scope) for scope in numbers}
+            found = {
+                scope: refusals_to_send_records_twice.former_and_current_address(tx, targets, scope)
+                for scope in numbers
+            }
         for scope, moved in found.items():
             if moved is not None:
                 self.note(f"{target.name}.{scope.resource}", f"{numbers[scope]} {_LEFT} they are for {moved[0]}")
@@ -422,7 +499,7 @@ class ActiveRun:
         is_of_all = names == project.selected_streams([])
 
         def finish(tx: Transaction) -> None:
-            stored_rate_limits.write(tx, self._api_limits)
+            session_shared_by_runs.write_rate_limits_of_source_apis(tx, self._api_limits)
             tx.batches.mark_late_operations_overdue(at=now)
             _warn_of_overdue_acknowledgements(report.messages, tx.batches.overdue_batches())
             known = tx.open_record_counts.streams_with_rejected_or_waiting() if is_of_all else set[str]()

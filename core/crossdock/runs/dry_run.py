@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, closing
 from datetime import datetime
 from itertools import chain
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
@@ -16,35 +17,139 @@ from crossdock.errors import CrossdockError, strip_traceback_and_causes
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.token_bucket import BucketState, Forecast, LimitEstimate, forecast_request_duration
 from crossdock.reading.sources.run_context import ClosingStack, SourceContext, create_run_folder
-from crossdock.runs import moved_targets, stored_rate_limits
+from crossdock.runs import refusals_to_send_records_twice, session_shared_by_runs
 from crossdock.runs.adoptable_record_reading import note_possible_adoptions, note_possible_doubts
-from crossdock.runs.forecast_of_unsettled_operations import (
-    UnsettledOperations,
-    assumed_delivery,
-    cannot_be_verified_after_restore,
-)
 from crossdock.runs.imported_file_log import IntakeLogReader, IntakeOrderReader
 from crossdock.runs.plan_result import PlanListener, PlanResult, WaitingReporter
 from crossdock.runs.planned_target_files import PlannedFiles
 from crossdock.runs.planning import undo_in_progress, update_limits
-from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
-from crossdock.runs.planning.planned_chunk import PlannedChunk
-from crossdock.runs.planning.planner import Planner
+from crossdock.runs.planning.planner import PlannedChunk, Planner
 from crossdock.runs.planning.referenced_record_deletes import DeferredDeletes
+from crossdock.runs.planning.references import References, placeholder
 from crossdock.runs.planning.removals import Removals, operation_verb
-from crossdock.runs.planning.target_ids_of_references import References
-from crossdock.runs.run_report import settled_tally_term, tally_term_if_target_accepts
-from crossdock.runs.stream_reading_and_state_comparison import StreamInput
-from crossdock.runs.timings import Timings
-from crossdock.state import DeadLetterFacts, ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
+from crossdock.runs.planning.waiting_records import AwaitingParents
+from crossdock.runs.run_report import Timings, settled_tally_term, tally_term_if_target_accepts
+from crossdock.runs.stream_input import StreamInput
+from crossdock.state import Binding, DeadLetterFacts, ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
 from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.values.clock import Clock
 from crossdock.values.run_progress_and_messages import Progress
 from crossdock.values.run_states_and_tally import Tally
-from crossdock.writing.delivery.operations_and_intents import Operation
+from crossdock.writing.delivery.in_doubt_and_refusal_rules import (
+    is_held_back_as_unverifiable,
+    may_be_executed_since_backup,
+    rule_for_sent_intent,
+    waits_for_acknowledgements,
+)
+from crossdock.writing.delivery.operations_and_intents import Operation, payload_after_intent
 from crossdock.writing.delivery.state_writer import Settlement
 from crossdock.writing.targets.target import Target
+
+
+class UnsettledOperations(Struct):
+    """Unsettled operations, grouped by their treatment.
+
+    Attributes:
+        held: They are sent before the first stream of records that are written once, or at the end of the run.
+        in_doubt: They are not sent, and a person decides.
+        nowhere: They are not sent, because the config no longer has their target or resource.
+        awaited: Their target has them, or may have them, and acknowledges them later.
+    """
+
+    sent_first: list[Intent] = field(default_factory=list)
+    held: list[Intent] = field(default_factory=list)
+    in_doubt: list[Intent] = field(default_factory=list)
+    awaited: list[Intent] = field(default_factory=list)
+    nowhere: list[Intent] = field(default_factory=list)
+
+    @classmethod
+    def grouped_by_treatment(
+        cls,
+        unsettled: Sequence[Intent],
+        targets: Mapping[str, Target],
+        now: datetime,
+        *,
+        streams: AbstractSet[str],
+        state_restored: bool,
+    ) -> UnsettledOperations:
+        """Decide as `crossdock.writing.delivery.outcome_policy.OutcomePolicy.resume_intent` does."""
+        left = cls()
+        for intent in unsettled:
+            target = targets.get(intent.scope.target)
+            if intent.awaits_acknowledgement:
+                left.awaited.append(intent)
+                continue
+            if target is None or intent.resource not in target.resources:
+                left.nowhere.append(intent)
+                continue
+            if state_restored and may_be_executed_since_backup(intent):
+                is_in_doubt = cannot_be_verified_after_restore(intent.resource, intent.operation, target)
+            elif intent.first_sent_at:
+                is_in_doubt = intent.place is None and rule_for_sent_intent(intent, target, now) == "park"
+            elif waits_for_acknowledgements(intent, target) or (
+                intent.identity.stream in streams
+                and is_held_back_as_unverifiable(intent, target, state_restored=state_restored)
+            ):
+                left.held.append(intent)
+                continue
+            else:
+                is_in_doubt = False
+            (left.in_doubt if is_in_doubt else left.sent_first).append(intent)
+        return left
+
+    def count_and_report(
+        self, tally_of_stream: Callable[[str], Tally], listener: PlanListener, targets: Mapping[str, Target]
+    ) -> set[tuple[Scope, int]]:
+        """Count and report the results as if the targets accept everything. Return the records with a first step."""
+        first_steps = set[tuple[Scope, int]]()
+        for intent in self.nowhere:
+            listener.in_doubt(intent.identity)
+        for intent in self.in_doubt:
+            listener.in_doubt(intent.identity)
+            if intent.step != "open":
+                tally_of_stream(intent.identity.stream).count("carried_over")
+                tally_of_stream(intent.identity.stream).count("carried_on")
+        for intent in (*self.sent_first, *self.held):
+            listener.resend(intent)
+            record = intent.scope, intent.identity.key_hash
+            if intent.step == "open":
+                first_steps.add(record)
+                continue
+            is_first = intent.operation == "create" or record in first_steps
+            tally_of_stream(intent.identity.stream).count("carried_over")
+            term = tally_term_if_target_accepts(
+                targets[intent.scope.target], intent.resource, intent.operation, first_time=is_first
+            )
+            tally_of_stream(intent.identity.stream).count(term)
+        return first_steps
+
+
+def assumed_delivery(intent: Intent) -> ExpectedDelivery:
+    identity, scope, step = intent.identity, intent.scope, intent.step
+    binding = Binding(
+        identity.key_hash,
+        identity.key,
+        intent.target_id or placeholder(scope, identity.key),
+        identity.fingerprint if step == "whole" else None,
+        identity.position,
+        step,
+        payload_after_intent(intent),
+        None,
+        intent.counter,
+    )
+    deletes = intent.operation == "delete"
+    return ExpectedDelivery(
+        identity.stream, scope, identity.key_hash, None if deletes else binding, is_whole=step != "open"
+    )
+
+
+def cannot_be_verified_after_restore(resource: str, operation: str, target: Target) -> bool:
+    """Return whether a restored state leaves this operation in doubt. The platform's lists show forgotten records."""
+    if operation != "create":
+        return False
+    return target.name != PLATFORM and not target.resources[resource].endpoint.can_verify(operation)
+
 
 PlannedSource = Callable[[BoundStream, Tally], StreamInput]
 _AT_ONCE = 1000  # records planned together; no transaction waits for them, because nothing is written
@@ -92,11 +197,13 @@ def plan_with_state(
         work = create_run_folder(stack, None)
         names, targets = project.selected_streams(selection), project.targets(clock)
         with state.begin_read_only() as tx:
-            limits = stored_rate_limits.read(
+            limits = session_shared_by_runs.read_rate_limits_of_source_apis(
                 tx, {name.partition(".")[0] for name in names}, project.names_of_connections_reading_platform
             )
             refused = {} if corrected_state else undo_in_progress.undo_refusals(tx, names, project.scope_by_stream)
-            moved = moved_targets.moved_target_refusals(tx, project.scope_by_stream, targets, at=clock.now())
+            moved = refusals_to_send_records_twice.moved_target_refusals(
+                tx, project.scope_by_stream, targets, at=clock.now()
+            )
         refused = {**{name: each for name, (_, each) in moved.items() if name in names}, **refused}
         intake = corrected_state.intake if corrected_state else IntakeLogReader(state)
         folders = work / "spool", work, project.spool

@@ -16,14 +16,27 @@ from msgspec import Struct, field, structs
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.row_preparation import DELETED, FP, KEY, KEY_HASH, POSITION, compute_keys
-from crossdock.delta.sortable_row_positions import comparable_positions_expression
+from crossdock.delta.row_preparation import (
+    DELETED,
+    FP,
+    KEY,
+    KEY_HASH,
+    POSITION,
+    comparable_positions_expression,
+    compute_keys,
+)
 from crossdock.delta.state_comparison import Delta, keys_not_listed
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, IncompleteListError
-from crossdock.runs.checked_batches import batches_of_existing_records, fetched_batches
-from crossdock.runs.planning.removals import Removals, decide_deleted, decide_missing, find_proved_gone
-from crossdock.runs.planning.snapshot_proof import Completeness, SnapshotFacts
+from crossdock.runs.batches_read_from_connector import batches_of_existing_records, fetched_batches
+from crossdock.runs.planning.removals import (
+    Completeness,
+    Removals,
+    SnapshotFacts,
+    decide_deleted,
+    decide_missing,
+    find_proved_gone,
+)
 from crossdock.state import Intent, State, Transaction, Wait
 from crossdock.values.config_base_types import parse_duration
 from crossdock.values.raw_rows_and_records import RawBatch

@@ -19,8 +19,7 @@ from crossdock.reading.sources.run_context import WaitingRun
 from crossdock.runs import dry_run, sync_and_replay, tables_and_sentences_of_run
 from crossdock.runs.named_record_delivery import Key, named_records
 from crossdock.runs.plan_result import PlanListener, PlanResult
-from crossdock.runs.run_report import Report
-from crossdock.runs.timings import Timings
+from crossdock.runs.run_report import Report, Timings
 from crossdock.values.clock import SystemClock
 from crossdock.values.config_file import ConfigSource
 from crossdock.values.run_progress_and_messages import Progress, SilentProgress, Unit

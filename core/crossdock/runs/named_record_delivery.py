@@ -17,13 +17,12 @@ from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.delta.state_comparison import Delta
 from crossdock.errors import ConfigError
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.checked_batches import fetched_batches
+from crossdock.runs.batches_read_from_connector import FollowedRecordFetch, fetched_batches
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates
 from crossdock.runs.session_shared_by_runs import Session
-from crossdock.runs.source_records_fetched_until_final import FollowedRecordFetch
-from crossdock.runs.stream_reading_and_state_comparison import StreamInput
+from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Intent, NamedRecord, Scope, State, Transaction
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.values.run_states_and_tally import Tally

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 
-from crossdock.delta.repeated_keys import RepeatedKeys
+from crossdock.delta.latest_records import RepeatedKeys
 from crossdock.errors import CrossdockError, worst_exit_code
 from crossdock.pacing.token_bucket import Forecast
 from crossdock.reading.sources.run_context import Observe
 from crossdock.runs import tables_and_sentences_of_run
 from crossdock.runs.planned_target_files import PlannedFile
-from crossdock.runs.planning.planned_chunk import PlannedChunk
+from crossdock.runs.planning.planner import PlannedChunk
 from crossdock.state import Binding, DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
 from crossdock.values.run_progress_and_messages import RunMessage, error_texts
 from crossdock.values.run_states_and_tally import Tally

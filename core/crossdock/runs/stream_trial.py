@@ -15,14 +15,16 @@ from msgspec import Struct, field
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.config.stream_configuration import DeclaredStream
+from crossdock.delta.changed_record_reading import stored_records_prepared_again
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_added_column, prepare
-from crossdock.delta.second_pass_for_changed_records import stored_records_prepared_again
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.mapping.declarative import list_elements_at_path
 from crossdock.reading.sources.run_context import SourceContext, create_run_folder
-from crossdock.runs.checked_batches import fetched_batches, pulled_batches
+from crossdock.resources import Reference
+from crossdock.runs.batches_read_from_connector import fetched_batches, pulled_batches
 from crossdock.runs.imported_file_log import NoIntake
 from crossdock.runs.planning.mapping_to_drafts import draft_of_record
+from crossdock.runs.planning.references import references_in
 from crossdock.state import RecordIdentity
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
@@ -30,6 +32,8 @@ from crossdock.values.json_paths import json_value_as_column_text, value_at_path
 from crossdock.values.raw_rows_and_records import ELEMENT, JSON, LINE, RawBatch, Record, record_number_column
 from crossdock.values.record_keys import key_parts_of
 from crossdock.values.run_progress_and_messages import Progress, SilentProgress
+from crossdock.values.texts_of_numbers_and_times import count_with_noun
+from crossdock.writing.targets.payload_comparison import PERSONAL
 
 if TYPE_CHECKING:
     import httpx
@@ -250,3 +254,67 @@ def _grouped_rows(
         if name in groups or len(groups) < most:
             groups.setdefault(name, []).append((row, problem))
     yield from groups.values()
+
+
+def tried_record_document(tried: TriedRecord, personal: frozenset[str], *, raw: bool) -> dict[str, Any]:
+    """Return a record beside its draft, or its problem. Without *raw*, values that may be personal are masked."""
+    record, problem = tried.record, tried.problem
+    members = None
+    if tried.members is not None:
+        members = {
+            name: PERSONAL if name in personal else _references_as_text(value) for name, value in tried.members.items()
+        }
+    visible = {str(value) for _, value in leaf_values(members)}
+    visible |= {part for reference in references_in(tried.members or {}) for part in reference.key_parts}
+    visible |= set(record.key_parts)
+    return {
+        "key": record.key,
+        "source": record.source,
+        "lines": list(record.lines),
+        "record": {
+            name: value if raw else _masked_unless_shown_in_draft(value, visible)
+            for name, value in _values_by_column(record.rows)
+        },
+        "draft": members,
+        "problem": None
+        if problem is None
+        else {"code": problem.code, "message": problem.message, "pointer": problem.pointer, "line": problem.line},
+    }
+
+
+def _values_by_column(rows: tuple[dict[str, str | None], ...]) -> Iterator[tuple[str, Any]]:
+    """Yield each value of a record with its column or JSON pointer; for several rows, also with the row's number."""
+    for number, row in enumerate(rows, 1):
+        prefix = f"{number}." if len(rows) > 1 else ""
+        for name, cell in row.items():
+            if name == JSON:
+                yield from (
+                    (f"{prefix}{pointer}", value) for pointer, value in leaf_values(exact_json.loads(cell or "{}"))
+                )
+            elif JSON not in row and name != ELEMENT:
+                yield f"{prefix}{name}", cell
+
+
+def leaf_values(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values in *value* that contain no others, with their JSON pointers (RFC 6901)."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    if not members:
+        yield pointer, value
+        return
+    for name, inner in members:
+        yield from leaf_values(inner, f"{pointer}/{str(name).replace('~', '~0').replace('/', '~1')}")
+
+
+def _masked_unless_shown_in_draft(value: Any, visible: set[str]) -> Any:
+    """Return *value* if it is empty or shown anyway, else its length: the personal values of a record are not known."""
+    is_shown = value is None or value in ("", {}, []) or isinstance(value, bool) or str(value) in visible
+    return value if is_shown else f"({count_with_noun(len(str(value)), 'character')})"
+
+
+def _references_as_text(value: Any) -> Any:
+    if isinstance(value, Reference):
+        namespace = f"{value.namespace}:" if value.namespace else ""
+        return f"{value.resource} {namespace}{'|'.join(value.key_parts)}"
+    if isinstance(value, dict):
+        return {name: _references_as_text(inner) for name, inner in value.items()}
+    return [_references_as_text(inner) for inner in value] if isinstance(value, list) else value

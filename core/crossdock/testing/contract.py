@@ -20,7 +20,7 @@ from crossdock.config.project.connections_and_bound_streams import (
 )
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_added_column, prepare
 from crossdock.errors import RecordError
-from crossdock.runs.checked_batches import fetched_batches
+from crossdock.runs.batches_read_from_connector import fetched_batches
 from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.testing.connector_under_test import normalized_key_text, shown_key, shown_method_name, shown_record_place
 from crossdock.testing.mapping_contract import MappingContract

@@ -14,7 +14,7 @@ from crossdock.mapping.resource_types import make_platform_external_id
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.platform.platform_config import Profile
 from crossdock.runs.planning.binding_csv import COLUMNS, import_bindings
-from crossdock.runs.planning.target_ids_of_references import references_in
+from crossdock.runs.planning.references import references_in
 from crossdock.runs.stream_trial import Trial
 from crossdock.sandbox.write_operations import GIVEN_ID_HEADER
 from crossdock.values import exact_json

@@ -23,7 +23,7 @@ from crossdock.mapping.row_order_and_cursors import Checkpoint
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import parts_between_checkpoints, sync_and_replay
-from crossdock.runs.open_record_lists import matching_items
+from crossdock.runs.open_records import matching_items
 from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial
 from crossdock.sandbox import SandboxServer, SandboxSettings

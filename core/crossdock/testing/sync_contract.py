@@ -20,7 +20,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream, 
 from crossdock.errors import CrossdockError
 from crossdock.mapping.row_order_and_cursors import Checkpoint, format_iso_instant_cursor
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.runs.checked_batches import pulled_batches
+from crossdock.runs.batches_read_from_connector import pulled_batches
 from crossdock.runs.parts_between_checkpoints import ReadParts
 from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial

@@ -19,7 +19,7 @@ from tests.partners.shopify.site import Site
 from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.errors import RefusedError
 from crossdock.mapping.row_order_and_cursors import format_iso_instant_cursor
-from crossdock.runs.checked_batches import pulled_batches
+from crossdock.runs.batches_read_from_connector import pulled_batches
 from crossdock.runs.parts_between_checkpoints import ReadParts
 from crossdock.testing import ManualClock, context
 from crossdock.testing.connector_context_and_reading import bind_checked_stream

@@ -12,7 +12,7 @@ from tests.partners.partner_server import Partner, PartnerAnswer, PartnerRequest
 from tests.partners.partner_transport import transport
 
 from crossdock.config.project.connections_and_bound_streams import load_connector
-from crossdock.runs.checked_batches import pulled_batches
+from crossdock.runs.batches_read_from_connector import pulled_batches
 from crossdock.runs.parts_between_checkpoints import ReadParts
 from crossdock.testing import ManualClock, context
 from crossdock.testing.connector_context_and_reading import bind_checked_stream

@@ -11,7 +11,7 @@ from tests.partners import threepl_vendors
 from tests.partners.plain_3pl import API_KEY
 
 from crossdock.config.project.connections_and_bound_streams import load_connector
-from crossdock.runs.moved_targets import current_address
+from crossdock.runs.refusals_to_send_records_twice import current_address
 from crossdock.state import Scope
 from crossdock.targets import Answer, ExpectedRecord
 from crossdock.testing.target_contract import TargetContract

@@ -24,7 +24,7 @@ from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.project import Project, load
 from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.errors import StateBusyError
-from crossdock.runs import stream_reading_and_state_comparison, sync_and_replay
+from crossdock.runs import stream_input, sync_and_replay
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.run_report import Report
 from crossdock.services.inbox import webhook_record_delivery
@@ -481,7 +481,7 @@ def test_a_warning_that_people_do_not_know_is_told_when_the_channel_works_again(
 ) -> None:
     """The next night is degraded, too, and has other warnings, so that its message does not stand for the first."""
     original, text = (
-        stream_reading_and_state_comparison.report_doubtful_rows,
+        stream_input.report_doubtful_rows,
         "a record is at the border of a.csv and b.csv",
     )
 
@@ -492,7 +492,7 @@ def test_a_warning_that_people_do_not_know_is_told_when_the_channel_works_again(
     (nightly.folder / "1.csv").write_text("SKU;PRICE\nP1;x\n", encoding="utf-8")
     receiver.statuses = [503] * 40
     with monkeypatch.context() as patch:
-        patch.setattr(stream_reading_and_state_comparison, "report_doubtful_rows", warn)
+        patch.setattr(stream_input, "report_doubtful_rows", warn)
         nightly.service.report_ended_and_start_due()
     (nightly.folder / "2.csv").write_text("SKU;PRICE\nP2;x\n", encoding="utf-8")
     receiver.statuses = [204]

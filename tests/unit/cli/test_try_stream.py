@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
 from crossdock.cli.try_stream import _dotted_path, _side_by_side
-from crossdock.runs.tried_record_display import leaf_values
+from crossdock.runs.stream_trial import leaf_values
 from crossdock.testing import context, read, replay
 from crossdock.values import author_code_errors
 from crossdock.values.json_paths import value_at_path_or_missing

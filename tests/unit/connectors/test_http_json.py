@@ -20,7 +20,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.connector import Context
 from crossdock.errors import RefusedError
 from crossdock.mapping.row_order_and_cursors import Checkpoint
-from crossdock.runs.checked_batches import pulled_batches
+from crossdock.runs.batches_read_from_connector import pulled_batches
 from crossdock.runs.stream_trial import Trial
 from crossdock.sources import ApiAnswer
 from crossdock.testing import ManualClock, context, read

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.console.plot_shapes import BAR_PLOT_HEIGHT, TIMELINE_LENGTH, BarValue, bar_plot, timeline_of_one_step
-from crossdock.runs.slowest_steps_and_allowance_summary import StepSpans, StepTime
+from crossdock.runs.tables_and_sentences_of_run import StepSpans, StepTime
 
 
 @given(st.lists(st.none() | st.integers(0, 10**12), min_size=1, max_size=40))

@@ -6,8 +6,8 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crossdock.delta.changed_record_reading import rows_after_last_deletion
 from crossdock.delta.row_preparation import DELETED, KEY_HASH
-from crossdock.delta.second_pass_for_changed_records import rows_after_last_deletion
 from crossdock.values.raw_rows_and_records import LINE
 
 _SCHEMA = {KEY_HASH: pl.UInt64, DELETED: pl.Boolean, LINE: pl.UInt64}

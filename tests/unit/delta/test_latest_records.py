@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.unit.delta.things import Rows, Things, batch, known_of, records, rereadable, scanned
 
+from crossdock.delta import changed_record_reading, state_comparison
 from crossdock.delta import latest_records as scan_module
-from crossdock.delta import source_units_and_small_batches, state_comparison
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, prepare
@@ -163,7 +163,7 @@ def test_a_record_is_made_as_soon_as_all_of_its_rows_are_read(tmp_path: Path, mo
         read.append(path)
         return read_arrow_file(path)
 
-    monkeypatch.setattr(source_units_and_small_batches, "read_arrow_file", counted)
+    monkeypatch.setattr(changed_record_reading, "read_arrow_file", counted)
     made = ((each.record, len(read)) for each in scan.read_chosen_records(scan.latest))
     found = [(record.key, [row["V"] for row in record.rows], number) for record, number in made]
     assert found == [("3", ["10"], 2), ("1", ["00", "01", "11"], 2), ("2", ["02", "20"], 3), ("4", ["21"], 3)]
@@ -371,7 +371,7 @@ def test_a_source_that_returns_other_rows_is_a_defect(
     message: str,
 ) -> None:
     """Different rows, too few rows, or rows with the same line number end the stream: none is mistaken for another."""
-    monkeypatch.setattr("crossdock.delta.source_units_and_small_batches.SMALL", 0)
+    monkeypatch.setattr("crossdock.delta.changed_record_reading.SMALL", 0)
     whole = batch([{"K": "1", "V": "a"}, {"K": "2", "V": "b"}])
     frame = whole.load()
     if again is None:

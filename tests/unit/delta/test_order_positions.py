@@ -13,8 +13,7 @@ from tests.unit.delta.things import Rows, Things, batch, records, scanned
 
 from crossdock.delta import row_preparation, state_comparison
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.row_preparation import FP, KEY_HASH, POSITION
-from crossdock.delta.sortable_row_positions import sortable_text_of_rows
+from crossdock.delta.row_preparation import FP, KEY_HASH, POSITION, sortable_text_of_rows
 from crossdock.errors import RecordError, RefusedError
 from crossdock.mapping.row_order_and_cursors import OrderBy, position_prefix_from_order_hash
 from crossdock.mapping.stream_declaration import Repair

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.delta import second_pass_for_changed_records
-from crossdock.delta.second_pass_for_changed_records import KeyedRecord
+from crossdock.delta import changed_record_reading
+from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.state import RecordIdentity
 from crossdock.values.raw_rows_and_records import Record
 
@@ -24,9 +24,9 @@ def test_chunks_are_small_where_records_are_large(monkeypatch: pytest.MonkeyPatc
 
     def chunk_sizes(cells: Mapping[str, str | None]) -> list[int]:
         reads = (keyed(number, cells) for number in range(100))
-        return [len(chunk) for chunk in second_pass_for_changed_records.in_chunks(reads, 30)]
+        return [len(chunk) for chunk in changed_record_reading.in_chunks(reads, 30)]
 
-    monkeypatch.setattr(second_pass_for_changed_records, "MAX_BYTES", 10_000)
+    monkeypatch.setattr(changed_record_reading, "MAX_BYTES", 10_000)
     assert chunk_sizes({"K": "a"}) == [30, 30, 30, 10]
     assert chunk_sizes({"K": "a" * 2_500}) == [4] * 25
     assert chunk_sizes(dict.fromkeys(map(str, range(100)), "")) == [2] * 50
@@ -38,8 +38,8 @@ def test_chunks_keep_every_record_in_order(lengths: list[int], most: int) -> Non
     """No record is lost or moved, and only its last record takes a chunk beyond the memory bound."""
     reads = [keyed(number, {"K": "a" * length}) for number, length in enumerate(lengths)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(second_pass_for_changed_records, "MAX_BYTES", 10_000)
-        chunks = list(second_pass_for_changed_records.in_chunks(iter(reads), most))
+        patch.setattr(changed_record_reading, "MAX_BYTES", 10_000)
+        chunks = list(changed_record_reading.in_chunks(iter(reads), most))
     assert [read for chunk in chunks for read in chunk] == reads
     for chunk in chunks:
         assert 1 <= len(chunk) <= most

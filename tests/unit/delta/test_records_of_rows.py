@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.delta.things import Rows, Things, batch, scanned
 
-from crossdock.delta.second_pass_for_changed_records import stored_records_prepared_again
+from crossdock.delta.changed_record_reading import stored_records_prepared_again
 from crossdock.mapping.stream_declaration import Repair
 from crossdock.values.raw_rows_and_records import JSON, RawBatch
 

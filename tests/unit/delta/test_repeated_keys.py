@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from crossdock.delta.repeated_keys import EXAMPLES, RepeatedKey, RepeatedKeys, RepeatedRows
+from crossdock.delta.latest_records import EXAMPLES, RepeatedKey, RepeatedKeys, RepeatedRows
 from crossdock.delta.row_preparation import DELETED, KEY_HASH, UNIT
 from crossdock.values.raw_rows_and_records import LINE
 

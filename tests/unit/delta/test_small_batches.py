@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.unit.delta.things import Rows, Things, batch, known_of, rereadable, scanned
 
-from crossdock.delta import latest_records, source_units_and_small_batches
+from crossdock.delta import changed_record_reading, latest_records
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import KEY_HASH, prepare
 from crossdock.errors import RefusedError
@@ -59,7 +59,7 @@ def test_files_together_are_the_same_records(
     with TemporaryDirectory() as work:
         known = known_of(scanned(Things(mode="append"), _batches(before), Path(work))[0])
     together = _read(contents, known, held)
-    with mock.patch.object(source_units_and_small_batches, "SMALL", 0):
+    with mock.patch.object(changed_record_reading, "SMALL", 0):
         assert _read(contents, known, held) == together
 
 
@@ -67,7 +67,7 @@ def test_many_files_are_prepared_at_once(tmp_path: Path) -> None:
     """A thousand files of one row are one call, and the records are found without reading a file again."""
     reads: list[Sequence[int] | None] = []
     parts = [rereadable(batch([{"K": f"{n}", "V": "a"}], f"{n}.csv"), 1, reads)[0] for n in range(1_000)]
-    with mock.patch("crossdock.delta.source_units_and_small_batches.prepare", wraps=prepare) as prepared:
+    with mock.patch("crossdock.delta.changed_record_reading.prepare", wraps=prepare) as prepared:
         scan, _ = scanned(Things(mode="append"), parts, tmp_path)
         assert [each.record.key for each in scan.read_chosen_records(scan.latest)] == [f"{n}" for n in range(1_000)]
     assert prepared.call_count == 1
@@ -80,8 +80,8 @@ def test_files_are_prepared_together_up_to_a_size(tmp_path: Path) -> None:
     files = [rereadable(batch([{"K": f"{n}", "V": "a"}], f"{n}.csv"), 1)[0] for n in range(8)]
     limit = 4 * int(files[0].load().estimated_size())
     with (
-        mock.patch.object(source_units_and_small_batches, "_BYTES_AT_ONCE", limit),
-        mock.patch("crossdock.delta.source_units_and_small_batches.prepare", wraps=prepare) as prepared,
+        mock.patch.object(changed_record_reading, "_BYTES_AT_ONCE", limit),
+        mock.patch("crossdock.delta.changed_record_reading.prepare", wraps=prepare) as prepared,
     ):
         scanned(Things(mode="append"), [*goes_on, *files], tmp_path)
     assert prepared.call_count == 2

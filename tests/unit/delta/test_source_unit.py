@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from tests.unit.delta.things import batch
 
-from crossdock.delta.source_units_and_small_batches import SourceUnit
+from crossdock.delta.changed_record_reading import SourceUnit
 from crossdock.values.raw_rows_and_records import LINE
 
 ROWS = batch([{"K": str(number)} for number in range(6)]).load()  # lines 2 to 7

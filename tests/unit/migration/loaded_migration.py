@@ -18,8 +18,7 @@ from crossdock.config.project import project
 from crossdock.config.project.project import Project
 from crossdock.migration.sign_off import Obstacle, obstacles
 from crossdock.migration.sign_off_report import Document, Signature, sign_off_report
-from crossdock.migration.wave_status import WaveStatus, wave_status
-from crossdock.migration.waves import waves_numbered_in_config_order
+from crossdock.migration.waves import WaveStatus, wave_status, waves_numbered_in_config_order
 from crossdock.pacing.token_bucket import Forecast
 from crossdock.runs.plan_result import PlanResult
 from crossdock.state import Migration, RunResult, Scope, State, Transaction

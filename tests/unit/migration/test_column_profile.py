@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crossdock.migration.column_profile import (
+from crossdock.migration.source_profile import (
     EXAMPLES,
     FINDINGS,
     SHOWN,

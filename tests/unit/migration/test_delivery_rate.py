@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.migration.load_progress import LEAST_S, WINDOW_S, DeliveryRate
+from crossdock.migration.load_progress_and_duration import LEAST_S, WINDOW_S, DeliveryRate
 
 
 def test_the_last_minute_counts() -> None:

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from crossdock.delta.fingerprint import text_hashes
-from crossdock.migration.column_profile import EXACT, DistinctCount
+from crossdock.migration.source_profile import EXACT, DistinctCount
 
 
 def hashes(numbers: range) -> pl.Series:

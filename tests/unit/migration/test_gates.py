@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.state.samples import AT
 
 from crossdock.config.project.migration_config import Gate
-from crossdock.migration.wave_status import gate_verdict
+from crossdock.migration.waves import gate_verdict
 from crossdock.state import WaveApproval
 from crossdock.values.run_states_and_tally import OpenCounts
 

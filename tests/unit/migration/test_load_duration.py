@@ -10,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.config.project.migration_config import MigrationConfig
-from crossdock.migration.load_duration import next_change_of_hours, next_start_of_allowed_hours, time_to_send_requests
+from crossdock.migration.load_progress_and_duration import (
+    next_change_of_hours,
+    next_start_of_allowed_hours,
+    time_to_send_requests,
+)
 
 
 def config(*hours: tuple[str, str, int], zone: str = "UTC") -> MigrationConfig:

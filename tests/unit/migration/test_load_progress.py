@@ -5,7 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 from crossdock.config.project.migration_config import Gate, MigrationConfig
-from crossdock.migration.load_progress import SHOWN_EVERY_S, DeliveryRate, LoadProgress, WaveCounts, WaveProgress
+from crossdock.migration.load_progress_and_duration import (
+    SHOWN_EVERY_S,
+    DeliveryRate,
+    LoadProgress,
+    WaveCounts,
+    WaveProgress,
+)
 from crossdock.migration.waves import NumberedWave
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.run_progress_and_messages import SilentProgress

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.report_page import dead_letter, waiting
 
-from crossdock.migration.planned_outcome_counts import EXAMPLES, PlanCounts
+from crossdock.migration.rehearsal import EXAMPLES, PlanCounts
 from crossdock.state import RecordIdentity, Scope
 from crossdock.values.raw_rows_and_records import Record
 from crossdock.writing.delivery.operations_and_intents import Operation

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import ConfigError
-from crossdock.migration.rehearsal_file import Rehearsal, RehearsedStream, RehearsedWave
+from crossdock.migration.rehearsal_file_and_load_check import Rehearsal, RehearsedStream, RehearsedWave
 
 STREAM = RehearsedStream(source="a" * 64, records=3, operations=2)
 REHEARSAL = Rehearsal(

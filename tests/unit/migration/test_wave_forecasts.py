@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from crossdock.config.project.migration_config import Gate, MigrationConfig
-from crossdock.migration.rehearsal_dry_run_of_waves import wave_forecasts
+from crossdock.migration.rehearsal import wave_forecasts
 from crossdock.migration.waves import NumberedWave
 from crossdock.pacing.token_bucket import Forecast
 from crossdock.runs.plan_result import PlanResult

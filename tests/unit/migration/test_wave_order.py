@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from crossdock.config.project import project
-from crossdock.migration.rehearsal_dry_run_of_waves import later_waves_by_stream_and_placeholder_prefix
+from crossdock.migration.rehearsal import later_waves_by_stream_and_placeholder_prefix
 from crossdock.migration.waves import waves_numbered_in_config_order
 
 BINS = {"resource": "warehouse_bin", "map": {"code": "ID", "warehouse": {"const": "W"}}}

@@ -8,7 +8,7 @@ import pytest
 
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.platform_reference_members import (
+from crossdock.runs.platform_source.settings import (
     expanded_record_member,
     personal_members_with_expanded_records,
     reference_members,

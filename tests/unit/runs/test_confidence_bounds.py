@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.runs.reconciliation.confidence_bounds import highest_differing_share
+from crossdock.runs.reconciliation.reconciliation_result import highest_differing_share
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import RefusedError
-from crossdock.runs.crashing_input_detection import open_crash_marker
+from crossdock.runs.session_shared_by_runs import open_crash_marker
 from crossdock.state import PinnedTenant, State, create_or_upgrade_state, parse_database_url
 from crossdock.state.tables.inputs_of_streams import CrashMark
 from crossdock.values.clock import SystemClock

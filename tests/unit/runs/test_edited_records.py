@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
-from crossdock.runs.bindings_by_target_id import load_bindings_by_target_id
-from crossdock.runs.undo.changes_by_others import EditedRecords
+from crossdock.runs.platform_and_state_comparison import load_bindings_by_target_id
+from crossdock.runs.undo.undo_plan import EditedRecords
 from crossdock.state import State
 
 THEN, LATER = "2026-03-29T01:30:00.001Z", "2026-03-29T01:30:00.002Z"

@@ -13,7 +13,7 @@ from crossdock import Context, RawBatch
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import ConfigError, ConnectorError
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, IncompleteListError
-from crossdock.runs.checked_batches import fetched_batches, pulled_batches
+from crossdock.runs.batches_read_from_connector import fetched_batches, pulled_batches
 from crossdock.sources import Checkpoint, Cursor
 from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.values.raw_rows_and_records import LINE

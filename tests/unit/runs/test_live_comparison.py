@@ -18,7 +18,7 @@ from tests.examples import examples
 from tests.unit.state.samples import AT, binding, intent, start
 
 from crossdock.delta.fingerprint import key_hashes
-from crossdock.runs.live_comparison import ComparedResource, InDoubtResult, LiveComparison
+from crossdock.runs.platform_and_state_comparison import ComparedResource, InDoubtResult, LiveComparison
 from crossdock.state import Binding, Scope, State, parse_database_url
 
 PRODUCTS, INVOICES = Scope("platform", "product", "wms"), Scope("platform", "invoice", "wms")

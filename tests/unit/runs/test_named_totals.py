@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
-from crossdock.runs.planning.target_ids_of_references import external_id_in_placeholder, placeholder
+from crossdock.runs.planning.references import external_id_in_placeholder, placeholder
 from crossdock.runs.reconciliation.reconciliation_result import DifferingTotal, differing_totals
 from crossdock.runs.resource_control_totals import ResourceTotals
 from crossdock.state import Scope, State

@@ -12,8 +12,8 @@ from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError
-from crossdock.runs import open_record_browsing, open_record_lists
-from crossdock.runs.waiting_records_by_cause import waiting_groups
+from crossdock.runs import open_records
+from crossdock.runs.open_records import waiting_groups
 from crossdock.state import NamedRecord, RecordFilter, State, Transaction
 
 ALL = RecordFilter()
@@ -25,7 +25,7 @@ def pages(tx: Transaction, kind: str, limit: int, choice: RecordFilter = ALL, **
     """The streams and keys of each page."""
     found, after = list[list[str]](), ""
     while not found or after:
-        page = open_record_browsing.page(tx, kind, choice, SCOPES, after=after, limit=limit, **more)
+        page = open_records.page_of_open_records(tx, kind, choice, SCOPES, after=after, limit=limit, **more)
         found.append([f"{item['stream']} {item['key']}" for item in page.items])
         after = page.after
     return found
@@ -55,7 +55,7 @@ def test_pages_have_each_record_once(state: State, kind: str) -> None:
     fill(state)
     with state.begin_read_only() as tx:
         (whole,) = pages(tx, kind, 50)
-        assert len(whole) == len(set(whole)) == open_record_lists.count_records_in_state(tx, kind, ALL, SCOPES) > 4
+        assert len(whole) == len(set(whole)) == open_records.count_records_in_state(tx, kind, ALL, SCOPES) > 4
         for limit in (1, 2, 3, len(whole)):
             assert [each for page in pages(tx, kind, limit) for each in page] == whole
 
@@ -66,7 +66,7 @@ def test_a_place_of_no_list_is_refused(state: State, kind: str) -> None:
     without_zone = {"rejected": "a|b|2026-01-01|1", "waiting": "2026-01-01|a|1", "inbox": "2026-01-01|a|b"}
     for after in ("x", "a|b", "1|2|3", "a|b|c|-1", "a|b|c|" + "f" * 40, "%", without_zone.get(kind, "x")):
         with state.begin_read_only() as tx, pytest.raises(ConfigError, match="names no place"):
-            open_record_browsing.page(tx, kind, ALL, SCOPES, after=after, limit=2)
+            open_records.page_of_open_records(tx, kind, ALL, SCOPES, after=after, limit=2)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -75,11 +75,11 @@ def test_groups_have_all_records(state: State, kind: str) -> None:
     fill(state)
     with state.begin_read_only() as tx:
         waits = waiting_groups(tx, {}, ALL)
-        groups = open_record_browsing.groups(tx, kind, ALL, SCOPES, waits)
-        assert sum(each.number for each in groups) == open_record_lists.count_records_in_state(tx, kind, ALL, SCOPES)
+        groups = open_records.group_open_records(tx, kind, ALL, SCOPES, waits)
+        assert sum(each.number for each in groups) == open_records.count_records_in_state(tx, kind, ALL, SCOPES)
         for each in groups:
             choice = RecordFilter(each.choice["stream"], code=each.choice.get("reason"))
-            group = open_record_browsing.find_waiting_group_by_name(tx, {}, each.choice.get("group", ""))
+            group = open_records.find_waiting_group_by_name(tx, {}, each.choice.get("group", ""))
             assert [len(found) for found in pages(tx, kind, 50, choice, group=group)] == [each.number]
 
 
@@ -107,9 +107,7 @@ def test_records_are_chosen_by_file_and_message(state: State) -> None:
         tx.inbox.schedule_fetch_of_records([NamedRecord("wms.a", "1", 1)], at=AT)
 
         def numbers(choice: RecordFilter) -> list[int]:
-            return [
-                open_record_lists.count_records_in_state(tx, kind, choice, SCOPES) for kind in ("rejected", "inbox")
-            ]
+            return [open_records.count_records_in_state(tx, kind, choice, SCOPES) for kind in ("rejected", "inbox")]
 
         assert numbers(RecordFilter(text="no_NUMBER")) == [1, 0]
         assert numbers(RecordFilter(text="%")) == [1, 0]

@@ -8,7 +8,7 @@ from typing import Any
 from tests.unit.runs.planning.accounts import account, bound_accounts
 
 from crossdock.runs.plan_result import PlanListener, WaitingReporter
-from crossdock.runs.planning.planned_chunk import PlannedChunk
+from crossdock.runs.planning.planner import PlannedChunk
 from crossdock.state import Step, WaitingRecord
 from crossdock.writing.delivery.operations_and_intents import Operation
 

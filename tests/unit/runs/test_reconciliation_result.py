@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from crossdock.cli import reconcile
-from crossdock.runs.difference_and_correction_types import CLASSES, Class, Difference
+from crossdock.runs.platform_and_state_comparison import CLASSES, Class, Difference
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
 from crossdock.state import Scope
 

@@ -13,7 +13,7 @@ from tests.report_page import dead_letter, sqlite_state, waiting
 from tests.unit.state.samples import AT, binding, intent, start
 
 from crossdock.delta.fingerprint import key_hashes
-from crossdock.runs.record_history_search import RecordSearch
+from crossdock.runs.record_history import RecordSearch
 from crossdock.state import Scope, State
 from crossdock.values.record_keys import key_text
 

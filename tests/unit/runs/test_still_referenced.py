@@ -11,9 +11,9 @@ from tests.unit.state.samples import AT, binding, intent, start
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.mapping.resource_types import WRITABLE_RESOURCE_TYPES
-from crossdock.runs import records_still_referenced_after_undo
-from crossdock.runs.bindings_by_target_id import load_bindings_by_target_id
-from crossdock.runs.records_still_referenced_after_undo import ListedReferences, StillReferenced
+from crossdock.runs import still_referenced_records
+from crossdock.runs.platform_and_state_comparison import load_bindings_by_target_id
+from crossdock.runs.still_referenced_records import ListedReferences, StillReferenced
 from crossdock.state import Binding, RecordIdentity, Scope, State
 from crossdock.targets import Target
 from crossdock.values import exact_json
@@ -191,7 +191,7 @@ def test_what_others_have_made_a_record_name_stays(books: Books) -> None:
 
 def test_many_records_are_read_in_pages(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
     """None is left out between two pages."""
-    monkeypatch.setattr(records_still_referenced_after_undo, "_PAGE", 2)
+    monkeypatch.setattr(still_referenced_records, "_PAGE", 2)
     for number in range(7):
         books.bind("invoice", f"inv_{number}", sold(f"cus_{number}", "prd_1"))
         books.delete("customer", f"cus_{number}")

@@ -15,7 +15,7 @@ from crossdock.connector import Stream
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.reading.sources.waiting_for_late_files import LateError
 from crossdock.resources import ResourceModel, ResourceName
-from crossdock.runs.run_delivery_to_targets import StreamOrder
+from crossdock.runs.stream_delivery import StreamOrder
 from crossdock.state import Scope
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import POLL

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.report_page import AT
 
-from crossdock.runs import slowest_steps_and_allowance_summary
+from crossdock.runs import tables_and_sentences_of_run
 from crossdock.state import RunRecord
 
 
@@ -23,44 +23,41 @@ def test_the_slowest_steps_come_first() -> None:
     """Steps of one name are added up; at most ten are shown, with their share, and none below 50 ms."""
     many = [[f"fetching {number}", 0, 100 + number] for number in range(20)]
     steps = [["reading", 0, 4_000], ["fetching", 4_000, 1_000], ["reading", 5_000, 3_000], ["blink", 8_000, 49], *many]
-    found = slowest_steps_and_allowance_summary.slowest_steps(run(steps=steps))
+    found = tables_and_sentences_of_run.slowest_steps(run(steps=steps))
     assert [(step.name, step.lasted.total_seconds()) for step in found[:3]] == [
         ("reading", 7),
         ("fetching", 1),
         ("fetching 19", 0.119),
     ]
-    assert len(found) == slowest_steps_and_allowance_summary.SLOWEST
+    assert len(found) == tables_and_sentences_of_run.SLOWEST
     whole = 8_049 + sum(range(100, 120))
     assert found[0].share == pytest.approx(100 * 7_000 / whole)
-    assert slowest_steps_and_allowance_summary.slowest_steps(run(steps=[["blink", 0, 49]])) == []
+    assert tables_and_sentences_of_run.slowest_steps(run(steps=[["blink", 0, 49]])) == []
 
 
 def test_the_allowance_in_a_sentence() -> None:
     """The lowest value, when it was first reached, and how long the allowance was low."""
     samples = [[0, 2_000], [12_000, 20], [13_000, 19], [14_000, 499], [700_000, 1_990], [701_000, 19], [731_500, 400]]
-    summary = slowest_steps_and_allowance_summary.allowance_summary(run(samples=samples))
+    summary = tables_and_sentences_of_run.allowance_summary(run(samples=samples))
     assert str(summary) == "lowest 19 tokens, after 13.0 s; highest 2,000; below a quarter of that for 32.5 s"
-    summary = slowest_steps_and_allowance_summary.allowance_summary(run(samples=[[0, 2_000], [61_000, 500]]))
+    summary = tables_and_sentences_of_run.allowance_summary(run(samples=[[0, 2_000], [61_000, 500]]))
     assert str(summary) == "lowest 500 tokens, after 1 min 1 s; highest 2,000; never below a quarter of that"
-    assert (
-        str(slowest_steps_and_allowance_summary.allowance_summary(run(samples=[[5, 7], [9, 7]])))
-        == "7 tokens throughout"
-    )
+    assert str(tables_and_sentences_of_run.allowance_summary(run(samples=[[5, 7], [9, 7]]))) == "7 tokens throughout"
 
 
 def test_a_run_without_timings() -> None:
     """A killed run has no timings, and one that sent nothing has no allowance."""
     killed = RunRecord(1, None, "2026-03-29", AT, None, "incomplete", 0, 0, None, None)
     assert (
-        slowest_steps_and_allowance_summary.timing_document(killed),
-        slowest_steps_and_allowance_summary.slowest_steps(killed),
-        slowest_steps_and_allowance_summary.allowance_summary(killed),
+        tables_and_sentences_of_run.timing_document(killed),
+        tables_and_sentences_of_run.slowest_steps(killed),
+        tables_and_sentences_of_run.allowance_summary(killed),
     ) == (
         {},
         [],
         None,
     )
-    assert slowest_steps_and_allowance_summary.timing_document(run()) == {
+    assert tables_and_sentences_of_run.timing_document(run()) == {
         "slowest_steps": [],
         "allowance": None,
         "apis": {},
@@ -69,7 +66,7 @@ def test_a_run_without_timings() -> None:
 
 def test_the_facts_for_scripts() -> None:
     """JSON has the same numbers, in seconds and percent."""
-    assert slowest_steps_and_allowance_summary.timing_document(
+    assert tables_and_sentences_of_run.timing_document(
         run(steps=[["a", 0, 2_000], ["b", 2_000, 1_000]], samples=[[0, 8], [1_500, 0], [2_000, 1]])
     ) == {
         "slowest_steps": [
@@ -87,7 +84,7 @@ SAMPLES = st.lists(st.tuples(st.integers(0, 10**8), st.integers(0, 10_000)), min
 @given(SAMPLES)
 def test_it_is_never_low_for_longer_than_it_was_sampled(samples: list[tuple[int, int]]) -> None:
     """Nor between two high samples; the lowest and the highest value are samples."""
-    summary = slowest_steps_and_allowance_summary.allowance_summary(run(samples=[list(sample) for sample in samples]))
+    summary = tables_and_sentences_of_run.allowance_summary(run(samples=[list(sample) for sample in samples]))
     assert summary is not None
     tokens = [each for _, each in samples]
     assert (summary.lowest, summary.highest) == (min(tokens), max(tokens))

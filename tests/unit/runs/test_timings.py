@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.runs.run_report import Report
-from crossdock.runs.timings import MOST_STEPS, OTHERS, SLOTS, Timings
+from crossdock.runs.run_report import MOST_STEPS, OTHERS, SLOTS, Report, Timings
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.run_progress_and_messages import SilentProgress, Unit

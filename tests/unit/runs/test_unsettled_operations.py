@@ -11,7 +11,7 @@ from tests.conftest import PIN
 from tests.unit.state.samples import AT, SCOPE, binding, intent
 
 from crossdock.platform.platform_config import Profile
-from crossdock.runs.forecast_of_unsettled_operations import UnsettledOperations, assumed_delivery
+from crossdock.runs.dry_run import UnsettledOperations, assumed_delivery
 from crossdock.state import Scope
 from crossdock.targets import Target
 from crossdock.writing.targets.platform_target import PlatformTarget

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.report_page import AT, dead_letter, sqlite_state, start, waiting
 
 from crossdock.delta.fingerprint import key_hashes
-from crossdock.runs.waiting_records_by_cause import waiting_groups
+from crossdock.runs.open_records import waiting_groups
 from crossdock.state import RecordFilter, Scope, WaitingRecord
 
 STREAM = "wms.accounts"

@@ -24,7 +24,7 @@ from crossdock.values.run_progress_and_messages import error_documents
 from crossdock.values.texts_of_numbers_and_times import duration_text
 
 if TYPE_CHECKING:
-    from crossdock.migration.load_progress import WaveProgress
+    from crossdock.migration.load_progress_and_duration import WaveProgress
     from crossdock.migration.wave_loading import LoadResult
     from crossdock.values.run_progress_and_messages import Unit
 
@@ -118,7 +118,7 @@ def load(
     or config; 3 could not run or finish; 4 refused: a gate is closed, a source is not what was rehearsed, or a reason
     of 'crossdock sync'; 70 a tally does not balance; 130 interrupted.
     """
-    from crossdock.migration.rehearsal_file import Rehearsal
+    from crossdock.migration.rehearsal_file_and_load_check import Rehearsal
     from crossdock.migration.wave_loading import LoadChoice
     from crossdock.migration.wave_loading import load_migration_waves as load_waves
     from crossdock.values.clock import SystemClock

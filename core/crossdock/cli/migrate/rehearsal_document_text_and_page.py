@@ -18,10 +18,9 @@ from crossdock.values.run_progress_and_messages import RunMessage, error_documen
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text, json_time_text
 
 if TYPE_CHECKING:
-    from crossdock.migration import column_profile
+    from crossdock.migration import source_profile
     from crossdock.migration.planned_creates_already_on_platform import Match
-    from crossdock.migration.planned_outcome_counts import PlanCounts, Rejected, StreamCounts
-    from crossdock.migration.rehearsal_dry_run_of_waves import RehearsalResult, WaveForecast
+    from crossdock.migration.rehearsal import PlanCounts, RehearsalResult, Rejected, StreamCounts, WaveForecast
     from crossdock.migration.source_profile import SourceProfile
 
 _MOST_EXAMPLES = 5
@@ -136,7 +135,7 @@ def _profile_document(profile: SourceProfile, *, raw: bool) -> dict[str, Any]:
     return {"rows": profile.rows, "has_more_columns": profile.has_more, "columns": columns}
 
 
-def _column_document(column: column_profile.ColumnProfile, *, raw: bool) -> dict[str, Any]:
+def _column_document(column: source_profile.ColumnProfile, *, raw: bool) -> dict[str, Any]:
     findings = {
         name: {"cells": found.cells, "examples": [_cell_place_and_value(each, raw=raw) for each in found.examples]}
         for name, found in column.findings.items()
@@ -157,7 +156,7 @@ def _column_document(column: column_profile.ColumnProfile, *, raw: bool) -> dict
     }
 
 
-def _cell_place_and_value(cell: column_profile.Cell, *, raw: bool) -> dict[str, Any]:
+def _cell_place_and_value(cell: source_profile.Cell, *, raw: bool) -> dict[str, Any]:
     return {"at": f"{cell.source}:{cell.line}"} | ({"value": cell.value} if raw else {})
 
 
@@ -198,7 +197,7 @@ FINDINGS = {
     "date_out_of_range": "before 1900 or after 2100",
     "date_impossible": "with an impossible date",
 }
-"""The words for a number of cells, by `crossdock.migration.column_profile.Finding`."""
+"""The words for a number of cells, by `crossdock.migration.source_profile.Finding`."""
 
 
 def percent_text(number: int, of: int) -> str:

@@ -54,7 +54,7 @@ def rehearse(
     usage or config; 3 a source, the state or the platform cannot be read; 4 refused for safety.
     """
     from crossdock.cli.migrate import rehearsal_document_text_and_page
-    from crossdock.migration.rehearsal_dry_run_of_waves import rehearse as rehearsed_migration
+    from crossdock.migration.rehearsal import rehearse as rehearsed_migration
 
     place, page = absolute_path(out), absolute_path(page)
     raise_if_not_writable(place, page)

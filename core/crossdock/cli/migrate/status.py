@@ -14,7 +14,7 @@ from crossdock.values.texts_of_numbers_and_times import instant_text
 
 if TYPE_CHECKING:
     from crossdock.migration.migration_status import MigrationStatus
-    from crossdock.migration.wave_status import WaveStatus
+    from crossdock.migration.waves import WaveStatus
 
 COLUMNS = ("wave", "state", "run", "delivered", "open", "gate")
 NUMBERS = ("run", "delivered", "open")

@@ -19,7 +19,7 @@ from crossdock.config.project.project import KnownNamespaces
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.printable import printable
-from crossdock.runs.planning.target_ids_of_references import ScopedKey
+from crossdock.runs.planning.references import ScopedKey
 from crossdock.runs.planning.undo_in_progress import RESUME, check_no_undo_in_progress
 from crossdock.state import Binding, RunResult, Scope, Transaction
 from crossdock.values.field_types import MAX_ID_LENGTH, is_valid_target_id

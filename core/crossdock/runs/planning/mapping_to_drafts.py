@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import RecordError, RefusedError
 from crossdock.resources import Reference, ResourceModel
-from crossdock.runs.planning.target_ids_of_references import references_in
+from crossdock.runs.planning.references import references_in
 from crossdock.values import exact_json
 from crossdock.values.author_code_errors import (
     AuthorCodeError,

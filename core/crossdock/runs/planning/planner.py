@@ -4,30 +4,28 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
+from msgspec import Struct, field, structs
 
-from crossdock.config.project.connections_and_bound_streams import guard_author_code_of_stream
-from crossdock.delta.repeated_keys import KEEP_TOGETHER
-from crossdock.delta.second_pass_for_changed_records import KeyedRecord, in_chunks
+from crossdock.config.project.connections_and_bound_streams import BoundStream, guard_author_code_of_stream
+from crossdock.delta.changed_record_reading import KeyedRecord, in_chunks
+from crossdock.delta.latest_records import KEEP_TOGETHER
 from crossdock.errors import CrossdockError, RecordError, StateError
-from crossdock.runs.planning.acknowledged_operations import (
+from crossdock.runs.planning.acknowledgement_matching import (
     AcknowledgedOperations,
     is_about_whole_file,
     row_of_acknowledgement,
 )
 from crossdock.runs.planning.adoptable_records import LiveMatches
-from crossdock.runs.planning.awaiting_parents import AwaitingParents
-from crossdock.runs.planning.contributions_to_other_streams_records import Contributions
-from crossdock.runs.planning.external_ids_taken_by_other_namespaces import NamesOfOtherNamespaces
+from crossdock.runs.planning.contributions_and_own_writes import Contributions, Origin, OwnWrites
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter, draft_of_record, rejection_by_target_code
-from crossdock.runs.planning.own_writes_in_source import Origin, OwnWrites
-from crossdock.runs.planning.planned_chunk import PlannedChunk
+from crossdock.runs.planning.references import References, ScopedKey
 from crossdock.runs.planning.removals import Removals, is_never_removed, removal_operation
-from crossdock.runs.planning.target_ids_of_references import ScopedKey
-from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, Step, Transaction
+from crossdock.runs.planning.waiting_records import AwaitingParents
+from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, Step, Transaction, WaitingRecord
 from crossdock.values import exact_json
 from crossdock.values.author_code_errors import AuthorCodeError
 from crossdock.values.run_states_and_tally import Tally
@@ -38,6 +36,81 @@ from crossdock.writing.targets.target import TargetResource
 
 if TYPE_CHECKING:
     from crossdock.writing.delivery.delivery_context import DeliveringRun
+
+
+class NamesOfOtherNamespaces:
+    """The names that records of other namespaces have, or get in this run, where a new record would have the same."""
+
+    def __init__(self, bound: BoundStream, references: References) -> None:
+        self._bound, self._references = bound, references
+        kind = bound.resource_type
+        form = kind.name_form if isinstance(kind, TargetResource) and kind.name_member is not None else None
+        self._are_shared = form is not None and "{namespace}" not in form and not bound.scope.is_contribution
+        self._owners: dict[int, str] = {}
+
+    def look_up(self, tx: Transaction, key_hashes: Sequence[int]) -> None:
+        if not self._are_shared or not key_hashes:
+            return
+        self._owners = {}
+        scope = self._bound.scope
+        others = tx.bindings.namespaces_of_resource(scope) | self._bound.namespaces_of_same_resource
+        for namespace in sorted(others - {scope.namespace}):
+            other = structs.replace(scope, namespace=namespace)
+            taken = {
+                *tx.bindings.target_id_by_key_hash(other, key_hashes),
+                *(intent.identity.key_hash for intent in tx.intents.unsettled_in_scope(other, among=key_hashes)),
+                *(key_hash for key_hash in key_hashes if self._references.is_planned(other, key_hash)),
+            }
+            self._owners |= dict.fromkeys(taken, namespace)
+
+    def refuse_taken(self, key_hash: int, key: str) -> None:
+        """Raise RecordError if a record of another namespace has the name that a new one would get."""
+        if (owner := self._owners.get(key_hash)) is not None:
+            message = (
+                f"{self._bound.target.title} has a record of this name already, {owner}:{key}: send one of the streams"
+                " to a resource of its own, with another name_form"
+            )
+            raise RecordError("conflict", message)
+
+
+class PlannedChunk(Struct):
+    """Decisions about some records of one stream. Bindings in `suppressed` are as they are to be stored, and
+    `acknowledged_settlements` are operations of other streams that its records acknowledge.
+    """
+
+    bound: BoundStream
+    run_id: int
+    at: datetime
+    operations: list[Operation] = field(default_factory=list)
+    dead_letters: list[DeadLetter] = field(default_factory=list)
+    waits: list[WaitingRecord] = field(default_factory=list)
+    suppressed: list[Binding] = field(default_factory=list)
+    refetched: list[NamedRecord] = field(default_factory=list)
+    acknowledged_settlements: list[Settlement] = field(default_factory=list)
+
+    @property
+    def decision_count(self) -> int:
+        kept = len(self.dead_letters) + len(self.waits) + len(self.suppressed) + len(self.refetched)
+        return len(self.operations) + kept
+
+    def add_waiting(self, read: KeyedRecord, missing: Sequence[ScopedKey], idle_under: str | None) -> None:
+        waits_for = [{"resource": scope.resource, "namespace": scope.namespace, "key": key} for scope, key in missing]
+        self.waits.append(WaitingRecord(read.identity, waits_for, read.record.raw(), idle_under=idle_under))
+
+    def store_all_but_operations(self, tx: Transaction) -> None:
+        """Store every decision except the operations, which are stored as intents."""
+        stream = self.bound.name
+        tx.inbox.schedule_fetch_of_records(self.refetched, at=self.at)
+        tx.dead_letters.put(self.dead_letters, run_id=self.run_id, at=self.at)
+        tx.waiting_records.put(self.waits, run_id=self.run_id, at=self.at)
+        tx.bindings.put(self.bound.scope, self.suppressed, run_id=self.run_id, at=self.at)
+        suppressed = [binding.key_hash for binding in self.suppressed]
+        waiting = [record.identity.key_hash for record in self.waits]
+        rejected = [dead_letter.identity.key_hash for dead_letter in self.dead_letters]
+        sent = [operation.identity.key_hash for operation in self.operations if operation.step != "open"]
+        tx.dead_letters.remove_records(stream, [*suppressed, *waiting])
+        tx.waiting_records.remove_records(stream, [*suppressed, *rejected, *sent])
+
 
 CHUNK = 200  # records per chunk: their look-ups share statements, their results one transaction
 _WITHDRAWN = "the source has withdrawn the record, which was delivered, and its resource is never removed"

@@ -14,9 +14,8 @@ from msgspec import structs
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.mapping.resource_types import ResourceType
-from crossdock.runs.planning.planned_chunk import PlannedChunk
-from crossdock.runs.planning.planner import Planner
-from crossdock.runs.planning.referred_ids import referred_ids
+from crossdock.runs.planning.planner import PlannedChunk, Planner
+from crossdock.runs.planning.references import referred_ids
 from crossdock.runs.planning.removals import REFERENCED, REFERENCED_BY, Removals, removal_operation
 from crossdock.state import Binding, DeadLetter, Scope, State, Transaction, UnrecordedReference
 from crossdock.writing.delivery.operations_and_intents import Operation, payload_after_intent

@@ -14,14 +14,13 @@ from datetime import datetime
 from msgspec import Struct
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream
-from crossdock.delta.second_pass_for_changed_records import KeyedRecord
+from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.errors import RefusedError
-from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
-from crossdock.runs.planning.planned_chunk import PlannedChunk
-from crossdock.runs.planning.planner import Planner
+from crossdock.runs.planning.planner import PlannedChunk, Planner
+from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import LISTED, Removals
-from crossdock.runs.planning.target_ids_of_references import References
+from crossdock.runs.planning.waiting_records import AwaitingParents
 from crossdock.state import PendingApproval, Scope, State
 from crossdock.state.tables.pending_approvals_and_begun_undos import KEY_BYTES, packed_key_hashes
 from crossdock.values import exact_json

@@ -15,8 +15,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.platform_reference_members import expanded_record_member, reference_members
-from crossdock.runs.platform_source.settings import PlatformSourceSettings
+from crossdock.runs.platform_source.settings import PlatformSourceSettings, expanded_record_member, reference_members
 from crossdock.values.field_types import is_valid_target_id
 
 KEPT = 10_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
@@ -10,17 +10,47 @@ from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 from crossdock.config.stream_configuration import StreamConfig
 from crossdock.connector import Settings
 from crossdock.errors import ConfigError
+from crossdock.mapping.resource_types import RESOURCES, personal_members
 from crossdock.mapping.row_order_and_cursors import OVERLAP_S, OverlapS
 from crossdock.mapping.stream_declaration import PLATFORM, Columns
 from crossdock.platform.platform_config import ClientCredentials, Profile
 from crossdock.reading.sources.api_declaration import Api
 from crossdock.reading.transport.http_auth import BearerAuth
 from crossdock.reading.transport.token_auth import ClientCredentialsAuth
-from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.platform_reference_members import expanded_record_member, reference_members
+from crossdock.resources import Line, ResourceName
 from crossdock.values.config_base_types import Name, make_pydantic_error_at_key
 from crossdock.values.field_types import Instant
 from crossdock.webhooks import WebhookSettings
+
+_NAMED: Mapping[str, ResourceName] = {
+    "customerId": "customer",
+    "productId": "product",
+    "binId": "warehouse_bin",
+    "parentId": "ledger_account",
+}
+
+
+def reference_members(resource: ResourceName) -> dict[str, ResourceName]:
+    """Map the members of *resource*, or of its items, that name another record to that record's resource."""
+    fields = RESOURCES[resource].wire.model_fields
+    models = (fields, Line.model_fields) if "items" in fields else (fields,)
+    names = {field.alias for model in models for field in model.values()}
+    return {name: kind for name, kind in _NAMED.items() if name in names}
+
+
+def expanded_record_member(member: str) -> str:
+    """Return the member that holds the record which *member* names: ``customer`` for ``customerId``."""
+    return member.removesuffix("Id")
+
+
+def personal_members_with_expanded_records(resource: ResourceName, expand: Sequence[str]) -> Iterator[str]:
+    """Yield the dotted paths of personal members of *resource* and of the records expanded in it."""
+    yield from personal_members(RESOURCES[resource].wire)
+    kinds = reference_members(resource)
+    for member in expand:
+        for name in personal_members(RESOURCES[kinds[member]].wire):
+            yield f"{expanded_record_member(member)}.{name}"
+
 
 _INCREMENTAL_ONLY = "needs mode: incremental"
 

@@ -17,7 +17,6 @@ from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.resources import ResourceName
-from crossdock.runs.platform_source.platform_reference_members import personal_members_with_expanded_records
 from crossdock.runs.platform_source.referenced_record_expansion import (
     Expansion,
     cached_record_reader,
@@ -25,7 +24,11 @@ from crossdock.runs.platform_source.referenced_record_expansion import (
     naming_missing_access_scope,
     refuse_if_none_is_found,
 )
-from crossdock.runs.platform_source.settings import PlatformSourceSettings, PlatformStreamConfig
+from crossdock.runs.platform_source.settings import (
+    PlatformSourceSettings,
+    PlatformStreamConfig,
+    personal_members_with_expanded_records,
+)
 from crossdock.values.field_types import is_valid_target_id
 from crossdock.values.raw_rows_and_records import RawBatch
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -14,12 +15,46 @@ from msgspec import Struct, field
 from crossdock.errors import CrossdockError, worst_exit_code
 from crossdock.mapping.resource_types import RESOURCES, make_platform_external_id
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.runs.difference_and_correction_types import CLASSES, Class, Correction, Difference
-from crossdock.runs.live_comparison import InDoubtResult
-from crossdock.runs.planning.target_ids_of_references import external_id_in_placeholder
+from crossdock.runs.planning.references import external_id_in_placeholder
+from crossdock.runs.platform_and_state_comparison import CLASSES, Class, Correction, Difference, InDoubtResult
 from crossdock.runs.resource_control_totals import OTHERS, ResourceTotals, add_exactly
 from crossdock.state import Intent, Scope, Transaction
 from crossdock.writing.delivery.operations_and_intents import Operation
+
+CONFIDENCE = 0.95
+
+
+def highest_differing_share(sampled: int, differing: int, *, confidence: float = CONFIDENCE) -> float:
+    """Return the highest share of differing records, with this confidence.
+
+    This is the upper bound of Clopper and Pearson (1934) for a sample that is small compared with the whole. A larger
+    share would show so few differences with a probability below 1 - *confidence*. *sampled* is at least 1.
+    """
+    if differing >= sampled:
+        return 1.0
+    low, high = differing / sampled, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _probability_of_at_most(sampled, differing, middle) > 1 - confidence:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _probability_of_at_most(number: int, successes: int, share: float) -> float:
+    if share in {0.0, 1.0}:
+        return 1.0 if share == 0.0 else float(successes >= number)
+    logs = (
+        math.lgamma(number + 1)
+        - math.lgamma(each + 1)
+        - math.lgamma(number - each + 1)
+        + each * math.log(share)
+        + (number - each) * math.log1p(-share)
+        for each in range(successes + 1)
+    )
+    return math.fsum(map(math.exp, logs))
+
 
 LISTED_AT_MOST = 100_000
 """The most corrections of one repair plan."""

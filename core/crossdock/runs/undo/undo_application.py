@@ -10,22 +10,21 @@ from msgspec import Struct
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
-from crossdock.delta.second_pass_for_changed_records import KeyedRecord
+from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.errors import ConfigError, add_code_to_first_line
 from crossdock.reading.sources.stream_input_report import listed_names_text
 from crossdock.runs.active_run import UNDO, ActiveRun
-from crossdock.runs.audited_changes import Change, change_exclusively
+from crossdock.runs.audit_log import Change, change_exclusively
 from crossdock.runs.plan_and_apply import PlanFile, outdated_error
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
 from crossdock.runs.planning.removals import Removals
-from crossdock.runs.planning.unchanged_waits import IdleWaits
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
+from crossdock.runs.planning.waiting_records import IdleWaits
 from crossdock.runs.run_report import Report
-from crossdock.runs.run_requests_and_failed_starts import RunRequest
+from crossdock.runs.run_start_and_stop_requests import RunRequest
 from crossdock.runs.session_shared_by_runs import Session, open_session
-from crossdock.runs.undo.streams_with_records_to_undo import undo_operations_of_records
-from crossdock.runs.undo.undo_decisions import UndoneRecord
+from crossdock.runs.undo.undo_decisions import UndoneRecord, undo_operations_of_records
 from crossdock.runs.undo.undo_plan import (
     UndoFacts,
     check_streams_unchanged,

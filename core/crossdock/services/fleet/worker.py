@@ -23,9 +23,8 @@ from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import DueTime
 from crossdock.errors import CrossdockError, StateBusyError, as_crossdock_error, text_with_code
 from crossdock.runs import session_shared_by_runs, sync_and_replay
-from crossdock.runs.run_report import Report
-from crossdock.runs.run_requests_and_failed_starts import RunRequest
-from crossdock.runs.timings import Timings
+from crossdock.runs.run_report import Report, Timings
+from crossdock.runs.run_start_and_stop_requests import RunRequest
 from crossdock.services.fleet.tenants_and_watched_configs import digest_of_files
 from crossdock.services.notifications.run_events_and_messages import (
     ScheduledRunEnded,

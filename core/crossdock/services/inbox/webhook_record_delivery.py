@@ -22,9 +22,8 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.named_record_delivery import NamedDeliveryResult, NamedRecordDelivery
 from crossdock.runs.planning.removals import withheld_removals_error
-from crossdock.runs.run_requests_and_failed_starts import RunRequest
+from crossdock.runs.run_start_and_stop_requests import RunInterrupt, RunRequest
 from crossdock.runs.session_shared_by_runs import Session
-from crossdock.runs.stop_requests import RunInterrupt
 from crossdock.state import InboxRecord, NamedRecord, Transaction
 from crossdock.state.tables.webhooks_and_records_to_fetch import LONGEST_PAUSE
 from crossdock.values.clock import Clock

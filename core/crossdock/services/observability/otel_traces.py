@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import StatusCode, set_span_in_context
 
-from crossdock.runs.timings import Timings
+from crossdock.runs.run_report import Timings
 
 CLOSES_WITHIN_S = 3.0
 _LIBRARY = logging.getLogger("opentelemetry")

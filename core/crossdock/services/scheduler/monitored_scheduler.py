@@ -15,11 +15,10 @@ from crossdock.config.schedules.due_times import DueTime, due_times_between, fir
 from crossdock.config.schedules.job_and_schedule_config import JobConfig, Schedule
 from crossdock.errors import ClockError, CrossdockError, text_with_code
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.runs import run_requests_and_failed_starts, sync_and_replay
-from crossdock.runs.run_report import Report
-from crossdock.runs.run_requests_and_failed_starts import RunRequest
+from crossdock.runs import run_start_and_stop_requests, sync_and_replay
+from crossdock.runs.run_report import Report, Timings
+from crossdock.runs.run_start_and_stop_requests import RunRequest
 from crossdock.runs.session_shared_by_runs import Session
-from crossdock.runs.timings import Timings
 from crossdock.services.inbox.webhook_receiver_and_writer import RefusedWebhookCounts
 from crossdock.services.inbox.webhook_record_delivery import (
     ConnectionAndTarget,
@@ -200,9 +199,7 @@ class MonitoredScheduler:
         for name, job in self.project.jobs.items():
             one = next(due_times_between(job.schedule, self._instant_since_runs_are_unknown(job, now), now), None)
             if one is not None and name not in self._reported_lost and may_notify:
-                run_requests_and_failed_starts.store_failed_start(
-                    self.project, self._clock, error, RunRequest(job=name)
-                )
+                run_start_and_stop_requests.store_failed_start(self.project, self._clock, error, RunRequest(job=name))
                 event = run_events_and_pending_notices.could_not_start_event(name, one, RunMessage.of_error("", error))
                 if self._notify(event, RunLog(name, one.business_date)):
                     self._reported_lost.add(name)

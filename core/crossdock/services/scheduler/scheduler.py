@@ -15,7 +15,7 @@ from crossdock.config.schedules.due_times import DueTime
 from crossdock.errors import CrossdockError, StateBusyError, StateError, as_crossdock_error, text_with_code
 from crossdock.runs import session_shared_by_runs, sync_and_replay
 from crossdock.runs.run_report import Report
-from crossdock.runs.run_requests_and_failed_starts import RunRequest
+from crossdock.runs.run_start_and_stop_requests import RunRequest
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.services.inbox.webhook_record_delivery import LISTEN_JOB_NAME, ConnectionAndTarget, InboxWorker
 from crossdock.services.scheduler.due_run_decisions_and_preview import DueRunPlanner, DueRunsOfJob

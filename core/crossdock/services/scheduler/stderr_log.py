@@ -11,8 +11,7 @@ from datetime import UTC, date, datetime
 from typing import Any, Literal
 
 from crossdock.printable import printable, printable_lines
-from crossdock.runs.run_report import Report
-from crossdock.runs.timings import Timings
+from crossdock.runs.run_report import Report, Timings
 from crossdock.services.inbox.webhook_record_delivery import ConnectionAndTarget, InboxWorkResult
 from crossdock.services.notifications.run_events_and_messages import ScheduledRunEnded
 from crossdock.values.clock import Clock

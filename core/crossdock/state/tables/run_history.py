@@ -48,7 +48,7 @@ class RunRecord(Struct, frozen=True):
         duration_ms: None while it runs, and if its end was not recorded.
         status: ``running``, ``done``, ``degraded`` (completed, but records are open), ``incomplete`` (stopped before
             its end), ``failed`` (could not begin, or met a defect of crossdock).
-        timings: `crossdock.runs.timings.Timings.as_json`; only `Runs.get` loads them.
+        timings: `crossdock.runs.run_report.Timings.as_json`; only `Runs.get` loads them.
         command: The command that started it; None for a job and for older runs.
     """
 

@@ -9,7 +9,7 @@ import pytest
 from crossdock.cli.migrate.load import LoadOutput, progress_sentence
 from crossdock.cli.terminal_output import WarningsOnly
 from crossdock.config.project.migration_config import Gate
-from crossdock.migration.load_progress import WaveProgress
+from crossdock.migration.load_progress_and_duration import WaveProgress
 from crossdock.migration.waves import NumberedWave
 
 LOTS = NumberedWave("lots", 3, 7, frozenset({"wms.lots"}), Gate())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crossdock.cli.migrate import rehearsal_document_text_and_page
-from crossdock.migration.column_profile import FINDINGS
+from crossdock.migration.source_profile import FINDINGS
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from tests.conftest import PIN
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.connector import Context, Settings, Stream
+from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.delta.fingerprint import key_hashes
-from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.errors import RecordError
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext

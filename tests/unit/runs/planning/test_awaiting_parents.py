@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from tests.unit.runs.planning.accounts import account, bound_accounts
 
 from crossdock.delta.fingerprint import key_hashes
-from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.mapping_to_drafts import draft_of_record
-from crossdock.runs.planning.target_ids_of_references import References, ScopedKey
-from crossdock.runs.planning.unchanged_waits import IdleWaits
+from crossdock.runs.planning.references import References, ScopedKey
+from crossdock.runs.planning.waiting_records import AwaitingParents, IdleWaits
 from crossdock.state import Binding, DeadLetter, Scope, State, WaitingRecord
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

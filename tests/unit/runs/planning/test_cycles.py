@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.runs.planning.awaiting_parents import cycle_breakers
+from crossdock.runs.planning.waiting_records import cycle_breakers
 
 Graph = dict[int, list[int]]
 

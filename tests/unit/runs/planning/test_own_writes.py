@@ -10,8 +10,8 @@ import pytest
 from msgspec import structs
 from tests.unit.runs.planning.accounts import bound_accounts, platform_target
 
-from crossdock.delta.second_pass_for_changed_records import KeyedRecord
-from crossdock.runs.planning.own_writes_in_source import Origin, OwnWrites
+from crossdock.delta.changed_record_reading import KeyedRecord
+from crossdock.runs.planning.contributions_and_own_writes import Origin, OwnWrites
 from crossdock.state import Binding, RecordIdentity, Scope, State
 from crossdock.values.raw_rows_and_records import JSON, Record
 

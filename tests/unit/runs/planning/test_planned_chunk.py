@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from msgspec import structs
 from tests.unit.runs.planning.accounts import account, bound_accounts
 
-from crossdock.runs.planning.planned_chunk import PlannedChunk
+from crossdock.runs.planning.planner import PlannedChunk
 from crossdock.state import Binding, DeadLetter, State, Step, WaitingRecord
 from crossdock.writing.delivery.operations_and_intents import Operation
 

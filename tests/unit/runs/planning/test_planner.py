@@ -16,16 +16,15 @@ from tests.conftest import PIN
 from tests.unit.runs.planning.accounts import account, bound_accounts, platform_target
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream
+from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.delta.fingerprint import key_hashes
-from crossdock.delta.second_pass_for_changed_records import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.mapping.stream_declaration import FailureLimits
-from crossdock.runs.planning.awaiting_parents import AwaitingParents
 from crossdock.runs.planning.mapping_to_drafts import FailureCounter
-from crossdock.runs.planning.planned_chunk import PlannedChunk
-from crossdock.runs.planning.planner import Planner
+from crossdock.runs.planning.planner import PlannedChunk, Planner
+from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import Removals
-from crossdock.runs.planning.target_ids_of_references import References
+from crossdock.runs.planning.waiting_records import AwaitingParents
 from crossdock.state import Binding, DeadLetter, Scope, State, create_or_upgrade_state, parse_database_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.author_code_errors import AuthorCodeError

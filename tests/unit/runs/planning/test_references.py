@@ -10,7 +10,7 @@ import xxhash
 
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.resources import Reference
-from crossdock.runs.planning.target_ids_of_references import References, references_in, stored_key_by_trimmed_key
+from crossdock.runs.planning.references import References, references_in, stored_key_by_trimmed_key
 from crossdock.state import Binding, DeadLetter, RecordIdentity, Scope, State, WaitingRecord
 from crossdock.values.record_keys import key_text
 

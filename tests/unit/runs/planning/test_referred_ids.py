@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crossdock.mapping.resource_types import WRITABLE_RESOURCE_TYPES
-from crossdock.runs.planning.referred_ids import referred_ids
+from crossdock.runs.planning.references import referred_ids
 
 LINES = [{"productId": "prd_1", "quantity": 2, "unitPrice": 1}, {"productId": "prd_2", "quantity": 1, "unitPrice": 1}]
 ORDER = {"externalId": "wms:1", "customerId": "cus_1", "currency": "EUR", "items": LINES}

@@ -25,12 +25,11 @@ from crossdock.mapping.stream_declaration import Filter, GoneLimits, OnGone
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.imported_file_log import NoIntake
-from crossdock.runs.planning.awaiting_parents import AwaitingParents
-from crossdock.runs.planning.planned_chunk import PlannedChunk
-from crossdock.runs.planning.planner import Planner
+from crossdock.runs.planning.planner import PlannedChunk, Planner
+from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import _as_key_series, _exclude_keys_and_count
-from crossdock.runs.planning.target_ids_of_references import References
-from crossdock.runs.stream_reading_and_state_comparison import StreamInput
+from crossdock.runs.planning.waiting_records import AwaitingParents
+from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Binding, Scope, State, create_or_upgrade_state, parse_database_url
 from crossdock.state.tables.inputs_of_streams import COMPARED_SNAPSHOTS
 from crossdock.testing.manual_clock import ManualClock

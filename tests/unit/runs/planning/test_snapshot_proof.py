@@ -16,7 +16,7 @@ from tests.unit.runs.planning.accounts import bound_accounts
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.mapping.stream_declaration import GoneLimits
-from crossdock.runs.planning.snapshot_proof import (
+from crossdock.runs.planning.removals import (
     FEWER_ROWS,
     Blocker,
     Completeness,

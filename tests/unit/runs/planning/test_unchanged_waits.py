@@ -21,7 +21,7 @@ from crossdock.connector import Settings
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME
 from crossdock.delta.state_comparison import compare
-from crossdock.runs.planning.unchanged_waits import (
+from crossdock.runs.planning.waiting_records import (
     UnchangedWaits,
     hash_of_waiting_decision_inputs,
     installed_package_versions,

@@ -1,4 +1,7 @@
-"""Second pass over a stream's rows: reads the changed records from their file or page, in chunks of bounded size."""
+"""Second pass over a stream's rows: reads the changed records from their file or page, in chunks of bounded size.
+
+A file or page is a `SourceUnit`, whose rows can be read again. Small ones are prepared together, which is faster.
+"""
 
 from __future__ import annotations
 

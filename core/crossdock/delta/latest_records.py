@@ -1,4 +1,4 @@
-"""First pass over a stream's rows: determines the rows of each record, and the latest record of each key.
+"""First pass over a stream's rows: the rows of each record, the latest record of each key, and keys listed repeatedly.
 
 Hashes, positions and places are held in memory, and rows that may have changed while they are few. The second pass
 reads the rows of changed records: from the source by their lines if it can be read again, else from files on disk.

@@ -1,4 +1,7 @@
-"""Preparation of raw rows in columns: repairs, filters, keys and fingerprints; rows without a key are dead letters."""
+"""Preparation of raw rows in columns: repairs, filters, keys, fingerprints and positions, which say what is newer.
+
+Rows without a key are dead letters. Times and numbers whose order as text is not their own are refused.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from urllib.parse import quote
 import polars as pl
 
 from crossdock.connector import Stream
-from crossdock.delta import fingerprint, row_preparation
+from crossdock.delta import fingerprint
 from crossdock.errors import RecordError, RefusedError
 from crossdock.mapping.external_ids import NOT_OURS, Ours
 from crossdock.mapping.row_order_and_cursors import (
@@ -262,7 +265,7 @@ def _with_keys_from_external_ids(ours: Ours | None, frame: pl.DataFrame) -> pl.D
 
 
 def _position_unless_incomplete(order_by: Sequence[OrderBy], frame: pl.DataFrame, incomplete: pl.Expr) -> pl.Expr:
-    return pl.when(~incomplete).then(row_preparation.sortable_text_of_rows(order_by, frame)).alias(POSITION)
+    return pl.when(~incomplete).then(sortable_text_of_rows(order_by, frame)).alias(POSITION)
 
 
 def with_key_columns(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:

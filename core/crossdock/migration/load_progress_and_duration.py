@@ -1,4 +1,7 @@
-"""The progress of a wave, the rate of delivery, and the remaining time of a load, over all runs of the migration."""
+"""The progress of a wave, the rate of delivery, and the remaining time of a load, over all runs of the migration.
+
+A load lasts as long as its requests at the rate of the allowance, reduced by the hours of the config.
+"""
 
 from __future__ import annotations
 

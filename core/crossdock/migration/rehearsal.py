@@ -1,4 +1,7 @@
-"""A rehearsal: the plan and forecast of all waves, with a profile of what is read. It writes nothing."""
+"""A rehearsal: the plan and forecast of all waves, counts and examples of outcomes, and a profile of what is read.
+
+It writes nothing.
+"""
 
 from __future__ import annotations
 

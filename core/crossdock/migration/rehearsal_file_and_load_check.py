@@ -1,4 +1,4 @@
-"""Ensures that the first load of each wave sends exactly what was rehearsed."""
+"""Rehearsal files, and the check that the first load of each wave sends exactly what was rehearsed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The profile of a stream's reading: its columns, or the members of its JSON records."""
+"""The profile of a stream's reading: counts, places and findings of its columns, or the members of its JSON records.
+
+The memory does not depend on the number of rows.
+"""
 
 from __future__ import annotations
 

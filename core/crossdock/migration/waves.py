@@ -1,4 +1,4 @@
-"""The waves of a config, numbered, with their streams by name."""
+"""The waves of a config, numbered, with their streams by name, and the status and gate of each, from the state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A run that has begun: its streams, and a dispatcher for each of their targets."""
+"""A run that has begun: its streams, and a dispatcher for each of their targets.
+
+What is written once and an earlier run has planned, but never sent, is withdrawn if the present mapping differs.
+"""
 
 from __future__ import annotations
 

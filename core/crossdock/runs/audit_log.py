@@ -1,6 +1,6 @@
-"""One row of the audit log for each change by a person: in the transaction of the change, if it has only one.
+"""One row of the audit log for each change by a person, in the transaction of the change if it has only one; as texts.
 
-Runs write theirs with their beginning and end: see `crossdock.runs.active_run` and `run_requests_and_failed_starts`.
+Runs write theirs with their beginning and end: see `crossdock.runs.active_run` and `run_start_and_stop_requests`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Checks of what a connector yields: a defect ends its own stream, and the error names the place."""
+"""Batches that a stream's connector yields, checked: a defect ends its own stream, and the error names the place.
+
+With ``open_until``, each run also fetches the records that are not final, whatever the cursor is.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Records that are not delivered, or not known to be, with the reasons, as commands and pages show them."""
+"""Records that are not delivered, or not known to be, with the reasons: as lists, page by page, and in groups.
+
+Waiting records are grouped by their root causes: one rejected account may block a whole hierarchy.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,6 @@ from msgspec import Struct, field, structs
 from crossdock.config.project.project import Project
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError
-from crossdock.runs import open_records
 from crossdock.runs.record_history import RecordHistory
 from crossdock.state import BatchFacts, InboxRecord, Intent, RecordFilter, Scope, Transaction
 from crossdock.state.tables.dead_letters_and_waiting_records import DeadLetterPlace, WaitingPlace
@@ -484,7 +486,7 @@ def page_of_open_records(
     Raises:
         ConfigError: If *after* is not a place of such a list.
     """
-    if not open_records.may_state_match(choice, kind):
+    if not may_state_match(choice, kind):
         return OpenPage([], "")
     items, places = _read_items(tx, kind, choice, scopes, after, limit + 1, group)
     return OpenPage(items[:limit], key_text(places[limit - 1]) if len(items) > limit else "")
@@ -503,7 +505,7 @@ def _read_items(
     if kind in STATUSES:
         last = _parse_page_position(after, lambda number: int(number[:18])) or 0
         intents = tx.intents.page_with_statuses(STATUSES[kind], limit=limit, choice=choice, after=last)
-        return open_records.intent_items(tx, intents, kind), [[str(each.id)] for each in intents]
+        return intent_items(tx, intents, kind), [[str(each.id)] for each in intents]
     if kind == _WAITING:
         start = _parse_page_position(
             after, lambda since, stream, number: WaitingPlace(_parse_instant(since), stream, _parse_hash(number))
@@ -511,11 +513,11 @@ def _read_items(
         waits_for = None if group is None else group.waits_for
         rows = tx.waiting_records.page(choice, after=start, limit=limit, waits_for=waits_for)
         places = [[row["since"].isoformat(), row["stream"], f"{row['key_hash']:x}"] for row in rows]
-        return open_records.waiting_items(rows), places
+        return waiting_items(rows), places
     if kind == _INBOX:
         first = _parse_page_position(after, lambda at, key, stream: InboxPlace(_parse_instant(at), key, stream))
         hints = tx.inbox.records_to_fetch(limit=limit, choice=choice, after=first)
-        return open_records.inbox_items(hints), [[each.first_at.isoformat(), each.key, each.stream] for each in hints]
+        return inbox_items(hints), [[each.first_at.isoformat(), each.key, each.stream] for each in hints]
     if kind == _UNVERIFIED:
         return _unverified_items(tx, choice, scopes, after, limit)
     place = _parse_page_position(
@@ -523,19 +525,19 @@ def _read_items(
     )
     found = tx.dead_letters.page(kind, choice, after=place, limit=limit)
     places = [[row["stream"], row["code"], row["refused_at"].isoformat(), f"{row['key_hash']:x}"] for row in found]
-    return open_records.dead_letter_items(found, kind), places
+    return dead_letter_items(found, kind), places
 
 
 def _unverified_items(
     tx: Transaction, choice: RecordFilter, scopes: Mapping[Scope, str], after: str, limit: int
 ) -> tuple[list[Item], list[list[str]]]:
     if choice.key is not None:  # few records, which the command lists as well
-        found = tx.unverified.unverified_records(scopes, open_records.chosen_key_hash(choice), limit=limit - 1)
-        return open_records.unverified_items(found, scopes), []
+        found = tx.unverified.unverified_records(scopes, chosen_key_hash(choice), limit=limit - 1)
+        return unverified_items(found, scopes), []
     last = _parse_page_position(after, lambda *parts: (Scope(*parts[:3]), _parse_hash(parts[3])))
     records = tx.unverified.page_of_unverified_records(scopes, after=last, limit=limit)
     places = [[*each.scope.columns.values(), f"{key_hash:x}"] for each, key_hash in records]
-    return open_records.unverified_items((each for each, _ in records), scopes), places
+    return unverified_items((each for each, _ in records), scopes), places
 
 
 def _parse_page_position(after: str, read: Callable[..., T]) -> T | None:
@@ -582,7 +584,7 @@ def group_open_records(
         waiting: The groups of waiting records, which `waiting_groups` returns.
         by_source: Also group rejected and dropped records by the file that they were read from.
     """
-    if not open_records.may_state_match(choice, kind):
+    if not may_state_match(choice, kind):
         return []
     found: Iterator[OpenGroup]
     if kind == _WAITING:
@@ -614,7 +616,7 @@ def _hash_as_group_name(group: WaitingGroup) -> str:
 
 
 def _waiting_group_as_open_group(group: WaitingGroup) -> OpenGroup:
-    example = f"waits for {open_records.root_causes_text(group)}"
+    example = f"waits for {root_causes_text(group)}"
     choice = {"stream": group.stream, "group": _hash_as_group_name(group)}
     return OpenGroup(group.stream, "", group.number, group.since, example, choice, waits_for=group.roots)
 
@@ -635,7 +637,7 @@ def _first_message(tx: Transaction, status: str, choice: RecordFilter) -> str:
 def _intent_groups(tx: Transaction, kind: str, choice: RecordFilter) -> Iterator[OpenGroup]:
     found = tx.intents.groups_by_stored_batch(STATUSES[kind], choice, limit=MOST_GROUPS)
     files = tx.batches.facts_by_id({each.batch_id for each in found if each.batch_id is not None})
-    firsts = open_records.intent_items(tx, tx.intents.intents_with_ids([each.first_id for each in found]), kind)
+    firsts = intent_items(tx, tx.intents.intents_with_ids([each.first_id for each in found]), kind)
     for each, item in zip(found, firsts, strict=True):
         file = files.get(each.batch_id or 0)
         parameters = {"stream": each.stream} | ({} if file is None else {"batch": file.name})

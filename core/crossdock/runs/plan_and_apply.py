@@ -1,4 +1,4 @@
-"""Plan files: an approved plan, and the sync that does exactly that."""
+"""Plan files: an approved plan as hashes, and the sync that does exactly that, or refuses input that has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparison of the platform's records of one resource with the state, by the content of each record."""
+"""Comparison of the platform's records of one resource with the state, by content: differences and corrections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds a record by any of its names, and returns its history."""
+"""Finds a record by any of its names, and returns its history, also in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Records that were sent to another address: the target that is there now may have none of them."""
+"""Refusals of records that would be sent or created a second time.
+
+They were sent to another address of their target, or the state knows them under other names: their connection or target
+was renamed, their key was changed in the config, or it is written in another notation.
+"""
 
 from __future__ import annotations
 

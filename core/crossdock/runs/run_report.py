@@ -1,4 +1,4 @@
-"""The report of a run for people, scripts and its exit code, and the counts of its tallies (law 3)."""
+"""The report of a run for people, scripts and its exit code, with the counts of its tallies (law 3) and its timings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The attempt to begin a run. One that fails is stored in the state, so that it is found with other runs."""
+"""Requests to begin a run, whose failed start is stored in the state, and to stop one, as `crossdock stop` does."""
 
 from __future__ import annotations
 

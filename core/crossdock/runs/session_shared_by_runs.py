@@ -1,4 +1,7 @@
-"""A session: the state while this process holds it, shared by its runs."""
+"""A session: the state while this process holds it, shared by its runs, with stored rate limits.
+
+It also recognizes inputs that kill the process: it marks what is read, and tries suspected inputs in another process.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Records that must be left alone, because one that stays refers to them in the state or in the target's lists."""
+"""Records that must be left alone, because one that stays refers to them in the state or in the target's lists.
+
+Lists of the platform also show references that the payloads in the state do not have.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Delivery of one run: streams and operations of earlier runs, in order for each target, targets in parallel."""
+"""Delivery of the streams of one run: in order for each target, targets in parallel, and what earlier runs left first.
+
+Its generators yield where the target is unavailable and the run has other work.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A trial of one stream: its first records with their drafts. It needs no state, calls no target and writes nothing."""
+"""A trial of one stream: its first records with their drafts. It needs no state, calls no target and writes nothing.
+
+Commands and pages show the result as values, in which personal data is masked.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run of a project: settle operations of earlier runs, run the streams, and check that the tally balances."""
+"""One run of a project: a sync of streams or named records, a scheduled run, or a replay of dead letters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run read, sent and asked of APIs as tables and sentences, in the same form on the terminal and in a report."""
+"""What a run read, sent and asked of APIs, and its slowest steps, as tables and sentences for terminals and reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Contributions to records that another stream creates, and what they need of the whole record."""
+"""Contributions to records that another stream creates, and records that crossdock itself wrote to a stream's source.
+
+What crossdock wrote is recognized, so that it does not circulate.
+"""
 
 from __future__ import annotations
 

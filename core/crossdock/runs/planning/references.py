@@ -1,4 +1,4 @@
-"""Resolution of references: external keys become target ids, for a chunk of drafts at a time."""
+"""References in drafts and payloads: keys become target ids, and ids in payloads name the records referred to."""
 
 from __future__ import annotations
 

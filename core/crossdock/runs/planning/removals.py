@@ -2,7 +2,7 @@
 
 A record is removed if the stream is configured to, crossdock delivered it, nothing of it is open, and the number of
 removals is within both limits or exactly these records are approved. It is gone if the source names it as deleted, or
-if it is missing in a snapshot that is complete and hides no key.
+if it is missing in a snapshot that is complete, new, and hides no key.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Records of one stream that wait for records which the same run may deliver."""
+"""Records of one stream that wait for records which the same run may deliver.
+
+Idle ones need no decision: nothing that they wait for has come, and their mapping has not changed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of a connection that reads the platform of the config."""
+"""Settings of a connection that reads the platform, and the members by which its records refer to others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The repair of a reconciliation's findings, as a plan that is approved and then applied."""
+"""Compares the sources, the state and the platform, and repairs what differs by a plan that is approved and applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of a reconciliation: the differences between sources, state and platform, and named totals."""
+"""The result of a reconciliation: the differences between sources, state and platform, named totals, bounds."""
 
 from __future__ import annotations
 

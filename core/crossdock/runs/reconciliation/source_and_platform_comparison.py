@@ -1,4 +1,4 @@
-"""Comparison of the sources, read from their beginning, with the state and the platform."""
+"""Comparison of the sources, read from their beginning, and of the platform, all or a sample, with the state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decisions of an undo about each record that some runs have delivered."""
+"""The decisions of an undo about each record that some runs have delivered, by stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Plans the undo of a migration or a run; `crossdock.runs.undo.undo_application` executes it."""
+"""Plans the undo of a migration or a run, without what others have changed since on the platform.
+
+`crossdock.runs.undo.undo_application` executes it.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from crossdock.errors import RecordError
 from crossdock.mapping.stream_declaration import ChangeLimits
 from crossdock.resources import ResourceName
 from crossdock.runs import parts_between_checkpoints
-from crossdock.runs.planning.waiting_records import AwaitingParents
+from crossdock.runs.planning.waiting_records import RecordsAwaitingParents
 from crossdock.runs.run_report import Report
 from crossdock.sources import Checkpoint
 from crossdock.state import parse_database_url
@@ -348,7 +348,7 @@ def test_a_run_that_stops_before_its_end_leaves_no_record_idle(bench: Bench, mon
     stream = Counted([("a", "p")])
     bench.begin([stream])
     with monkeypatch.context() as patch:
-        patch.setattr(AwaitingParents, "make_held_records_idle", lambda _held: None)
+        patch.setattr(RecordsAwaitingParents, "make_held_records_idle", lambda _held: None)
         nights(bench, stream)
     assert mapped == ["a", "a"]
     nights(bench, stream)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(os.environ.get("CROSSDOCK_NO_SPEED") == "1", rea
 SMALL = Sizes(rows=20_000, records=2_000, requests=500, files=100)
 HOT_PATHS = {
     "plan": "crossdock.config.project.project:load",
-    "changed": "crossdock.delta.row_preparation:prepare",
+    "changed": "crossdock.delta.row_preparation:add_key_filter_and_fingerprint_columns",
     "load": "crossdock.runs.planning.planner:Planner._decide_chunk",
     "delivery": "crossdock.reading.transport.httpcore_client:HttpClient.send",
     "files": "crossdock.reading.formats.file_formats:read_rows",

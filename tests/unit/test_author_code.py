@@ -23,7 +23,7 @@ from crossdock.errors import (
     UnavailableError,
 )
 from crossdock.runs.batches_read_from_connector import batches_of_existing_records, fetched_batches, pulled_batches
-from crossdock.runs.planning.mapping_to_drafts import draft_of_record
+from crossdock.runs.planning.mapping_to_drafts import map_record_to_draft_members
 from crossdock.values.author_code_errors import (
     AuthorCodeError,
     author_code_error_or_none,
@@ -187,7 +187,7 @@ def test_what_a_mapping_raises_on_a_record_can_be_stored(members: dict[str, Any]
     bound = bound_accounts()
     bound.stream.to_resource = raises(record_error(**members))  # type: ignore[method-assign]
     with pytest.raises(RecordError) as caught:
-        draft_of_record(bound, account(bound, "1").record)
+        map_record_to_draft_members(bound, account(bound, "1").record)
     assert (caught.value.code, caught.value.line) == (code, line)
     assert str(caught.value)
 
@@ -339,7 +339,7 @@ def test_a_misspelt_member_is_told_and_not_the_one_that_is_lacking() -> None:
     bound = bound_accounts()
     vars(bound.stream)["to_resource"] = lambda _: {"nmae": "x"}
     with pytest.raises(RecordError) as refused:
-        draft_of_record(bound, account(bound, "1").record)
+        map_record_to_draft_members(bound, account(bound, "1").record)
     assert (refused.value.pointer, refused.value.message) == ("/nmae", "is not known")
 
 

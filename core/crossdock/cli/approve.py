@@ -68,9 +68,9 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
 
 
 def _approve_pending_or_raise(loaded: Project, tx: Transaction, stream: str, number: int) -> PendingApproval:
-    from crossdock.runs.planning.undo_in_progress import check_stream_not_being_undone
+    from crossdock.runs.planning.undo_in_progress import raise_if_stream_is_being_undone
 
-    check_stream_not_being_undone(tx, stream, loaded.scope_by_stream)
+    raise_if_stream_is_being_undone(tx, stream, loaded.scope_by_stream)
     pending = tx.pending_approvals.get(stream)
     if pending is None:
         raise ConfigError(

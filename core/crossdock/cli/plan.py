@@ -80,7 +80,9 @@ def plan(
     loaded = load_project(config)
     raise_if_not_writable(place)
     listing = _CountedAndShownRecords(
-        _ShownLimit.from_limit_option(limit, as_json=as_json), loaded.personal_data_masks, removals.operation_verb
+        _ShownLimit.from_limit_option(limit, as_json=as_json),
+        loaded.personal_data_masks,
+        removals.operation_kind_or_archive,
     )
     listener = PlanListener(
         listing.add_operation,

@@ -26,9 +26,9 @@ from crossdock.delta.row_preparation import (
     ROWS,
     SKIP,
     UNIT,
-    is_added_column,
-    prepare,
-    with_key_columns,
+    add_key_filter_and_fingerprint_columns,
+    is_column_added_by_engine,
+    repair_and_add_key_columns,
 )
 from crossdock.errors import ConnectorError, CrossdockError
 from crossdock.mapping.convert import Row
@@ -147,7 +147,7 @@ class SmallBatches:
         self._bytes -= int(batch.load().estimated_size())
         return [batch]
 
-    def prepare_all(self, report_trimmed_count: Callable[[int], object]) -> pl.DataFrame:
+    def prepare_all_rows_and_empty(self, report_trimmed_count: Callable[[int], object]) -> pl.DataFrame:
         """Prepare all rows as `prepare` does, each with its `UNIT`, and empty the collection."""
         batches, units = self._batches, self.units
         self._batches, self.units, self._rows, self._bytes = [], [], 0, 0
@@ -156,10 +156,14 @@ class SmallBatches:
         numbers = pl.DataFrame({UNIT: pl.Series(units, dtype=pl.UInt32)}).select(pl.col(UNIT).repeat_by(heights))
         trimmed = list[int]()
         try:
-            frame = prepare(self.stream, batches[0].source, pl.concat(frames), trimmed.append)
+            frame = add_key_filter_and_fingerprint_columns(
+                self.stream, batches[0].source, pl.concat(frames), trimmed.append
+            )
         except CrossdockError:
             for batch, rows in zip(batches, frames, strict=True):
-                prepare(self.stream, batch.source, rows)  # raises the error with the name of the file
+                add_key_filter_and_fingerprint_columns(
+                    self.stream, batch.source, rows
+                )  # raises the error with the name of the file
             raise
         for number in trimmed:
             report_trimmed_count(number)
@@ -197,7 +201,7 @@ def _read_single_row_records(
     for rows in unit.read_rows_at_lines(wanted[LINE].cast(pl.UInt64)):
         part = wanted.slice(done, rows.height)
         done += rows.height
-        found = rows if KEY in rows.columns else with_key_columns(stream, rows)
+        found = rows if KEY in rows.columns else repair_and_add_key_columns(stream, rows)
         if not found[KEY_HASH].equals(part[KEY_HASH]):
             raise ConnectorError(message, where=name, hint=_LINES, code="connector_rows_wrong")
         yield from _records_from_columns(stream, name, found, part, [unit.source] * part.height)
@@ -227,7 +231,7 @@ def records_from_rows_in_memory(
 def _records_from_columns(
     stream: Stream[Any], name: str, found: pl.DataFrame, wanted: pl.DataFrame, sources: Sequence[str]
 ) -> Iterator[KeyedRecord]:
-    text = [name for name in found.columns if not is_added_column(name)]
+    text = [name for name in found.columns if not is_column_added_by_engine(name)]
     keys, lines = found[KEY].to_list(), wanted[LINE].to_list()
     positions = wanted[POSITION].to_list() if stream.order_by else repeat(None)
     hashes = zip(wanted[KEY_HASH].to_list(), wanted[FP].to_list(), positions, strict=False)
@@ -242,11 +246,11 @@ def keys_filtered_out_now(stream: Stream[Any], kept: Sequence[tuple[RecordIdenti
     """Return the key hashes of stored records of which the filters of *stream* leave no row now."""
     if not stream.skip:
         return set()
-    left = {each.identity.key_hash for each in stored_records_prepared_again(stream, kept)}
+    left = {each.identity.key_hash for each in stored_records_repaired_and_filtered_again(stream, kept)}
     return {identity.key_hash for identity, _ in kept} - left
 
 
-def stored_records_prepared_again(
+def stored_records_repaired_and_filtered_again(
     stream: Stream[Any], kept: Iterable[tuple[RecordIdentity, dict[str, Any]]]
 ) -> Iterator[KeyedRecord]:
     """Yield stored records with the current repairs (except of the key) and filters, as if they were read again."""
@@ -325,7 +329,7 @@ def _read_grouped_records(
     """Yield each record as soon as all of its rows are read, so that only rows that are apart are held."""
     held: defaultdict[int, list[tuple[dict[str, Any], dict[str, str]]]] = defaultdict(list)
     for found in _rows_of_wanted_records(stream, unit, wanted):
-        text = [each for each in found.columns if not is_added_column(each)]
+        text = [each for each in found.columns if not is_column_added_by_engine(each)]
         for row, was in zip(found.iter_rows(named=True), _cells_before_repair(found), strict=False):
             rows = held[row[KEY_HASH]]
             rows.append((row, was))
@@ -346,7 +350,10 @@ def _record_of_rows(
 def _rows_of_wanted_records(stream: Stream[Any], unit: SourceUnit, wanted: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Yield the rows that form the records of *wanted*, with the facts about these, in frames of bounded size."""
     facts = wanted.select(KEY_HASH, pl.col(FP, ROWS, LINE, *({POSITION} & {*wanted.columns})).name.prefix(_WANTED))
-    parts = (prepare(stream, unit.source, frame).filter(pl.col(SKIP).is_null()) for frame in unit.read_rows())
+    parts = (
+        add_key_filter_and_fingerprint_columns(stream, unit.source, frame).filter(pl.col(SKIP).is_null())
+        for frame in unit.read_rows()
+    )
     frames: Iterator[pl.DataFrame] = (part.join(facts, on=KEY_HASH, maintain_order="left") for part in parts)
     if stream.deleted is not None:  # a later row may say that the rows before it no longer count
         frames = iter([rows_after_last_deletion(pl.concat(frames))])
@@ -369,7 +376,7 @@ def rows_after_last_deletion(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(~pl.col(DELETED) & ~is_older)
 
 
-def in_chunks(reads: Iterator[KeyedRecord], most: int) -> Iterator[list[KeyedRecord]]:
+def chunks_of_bounded_count_and_size(reads: Iterator[KeyedRecord], most: int) -> Iterator[list[KeyedRecord]]:
     """Yield *reads* in lists of *most* records, or fewer if records are large."""
     chunk, free_bytes = list[KeyedRecord](), MAX_BYTES
     for read in reads:

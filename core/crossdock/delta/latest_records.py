@@ -38,16 +38,16 @@ from crossdock.delta.row_preparation import (
     SAME,
     SKIP,
     UNIT,
-    RowsWithoutKey,
-    TextNotations,
+    DeadLettersOfRowsWithoutKey,
+    NotationConsistencyCheck,
+    add_key_filter_and_fingerprint_columns,
     compute_keys,
-    is_added_column,
+    is_column_added_by_engine,
     names_of_skip_filters,
-    prepare,
     rows_with_given_keys,
     split_into_parts_by_key,
 )
-from crossdock.delta.state_comparison import KeyOrder
+from crossdock.delta.state_comparison import KnownKeysInExportOrder
 from crossdock.errors import RefusedError
 from crossdock.mapping.external_ids import NOT_OURS
 from crossdock.mapping.row_order_and_cursors import as_order_by_objects
@@ -84,7 +84,7 @@ class RepeatedKeys(NamedTuple):
     examples: tuple[RepeatedKey, ...] = ()
 
 
-class RepeatedRows:
+class RowsOfRepeatedKeys:
     """Rows of a scan with the same key. *last* has the row that counts for each key."""
 
     def __init__(self, last: pl.DataFrame | None = None, listed: pl.DataFrame | None = None) -> None:
@@ -114,23 +114,25 @@ class RepeatedRows:
         return RepeatedKeys(self._number, tuple(examples))
 
 
-class ReplacedRecords(NamedTuple):
+class RecordsChangedWhileListed(NamedTuple):
     """How many records were in several answers with different content, and the place where the first came again."""
 
     number: int
     place: str
 
 
-def replaced_records(listed: pl.DataFrame, place_of_row: Callable[[int, int], str]) -> ReplacedRecords | None:
+def find_records_changed_while_listed(
+    listed: pl.DataFrame, place_of_row: Callable[[int, int], str]
+) -> RecordsChangedWhileListed | None:
     """Return what a list of several answers shows to have changed while it was read: the later answer counts."""
-    differing = _differing_rows(listed)
+    differing = _rows_of_keys_with_several_fingerprints(listed)
     if not differing.height:
         return None
     _, again = _places_of_first_record(differing, place_of_row)
-    return ReplacedRecords(differing[KEY_HASH].n_unique(), again)
+    return RecordsChangedWhileListed(differing[KEY_HASH].n_unique(), again)
 
 
-def refuse_contradicting_duplicates(
+def raise_if_duplicates_differ(
     listed: pl.DataFrame,
     place_of_row: Callable[[int, int], str],
     answer: pl.Expr | None = None,
@@ -141,7 +143,7 @@ def refuse_contradicting_duplicates(
 
     If the rows are from several answers, *answer* is the number of a row's own: rows of others may differ.
     """
-    differing = _differing_rows(listed, *([] if answer is None else [answer]))
+    differing = _rows_of_keys_with_several_fingerprints(listed, *([] if answer is None else [answer]))
     if differing.height:
         first, second = _places_of_first_record(differing, place_of_row)
         hint = "Ask the sender which one is right, or to keep the rows of a record together"
@@ -155,7 +157,7 @@ def refuse_contradicting_duplicates(
         )
 
 
-def _differing_rows(listed: pl.DataFrame, *within: pl.Expr) -> pl.DataFrame:
+def _rows_of_keys_with_several_fingerprints(listed: pl.DataFrame, *within: pl.Expr) -> pl.DataFrame:
     return listed.filter(pl.col(FP).n_unique().over(KEY_HASH, *within) > 1).sort(UNIT, LINE)
 
 
@@ -166,7 +168,7 @@ def _places_of_first_record(differing: pl.DataFrame, place_of_row: Callable[[int
     return [place_of_row(*row) for row in differing.filter(is_first)[[UNIT, LINE]].rows()[:2]]
 
 
-def later_of_rows_and_deletions(candidates: pl.DataFrame) -> pl.DataFrame:
+def drop_candidates_contradicted_by_later_batch(candidates: pl.DataFrame) -> pl.DataFrame:
     """Remove candidates that a later batch contradicts. Keys that a batch names as deleted have `LINE` 0."""
     if DELETED not in candidates.columns:
         return candidates
@@ -229,8 +231,8 @@ class LatestRecords:
         self._rows_before_deletion = 0  # of the same key and unit, with ``group_by``
         self._free_bytes = _HELD_BYTES
         self._small = SmallBatches(stream)
-        self._without_key = RowsWithoutKey(stream, name)
-        self._notations = TextNotations(as_order_by_objects(stream.order_by))
+        self._without_key = DeadLettersOfRowsWithoutKey(stream, name)
+        self._notations = NotationConsistencyCheck(as_order_by_objects(stream.order_by))
         fp = pl.UInt64 if stream.fingerprint == "xxh3_64" else fingerprint.HASH
         ordered = {POSITION: pl.String} if stream.order_by else {}
         grouped = {ROWS: pl.UInt32} if stream.group_by else {}
@@ -238,14 +240,14 @@ class LatestRecords:
         places = {LINE: pl.UInt32, UNIT: pl.UInt32}
         self._schema = {KEY_HASH: fingerprint.HASH, FP: fp, SAME: pl.Boolean, **places, **ordered, **grouped, **marked}
         self.latest = pl.DataFrame(schema=self._schema)
-        self._repeated = RepeatedRows()
+        self._repeated = RowsOfRepeatedKeys()
         self.suspicious = SuspiciousCells(stream)
         self.trimmed_rows = list[int]()  # numbers of rows whose key had white space around it
         self._key_samples = list[str]()
         self.changed_names = 0  # external ids that are those of others, unless the partner has changed them
         self.cursor: str | None = None
-        self.replaced: ReplacedRecords | None = None
-        self.key_order: KeyOrder | None = None
+        self.replaced: RecordsChangedWhileListed | None = None
+        self.key_order: KnownKeysInExportOrder | None = None
 
     # ---- first pass
 
@@ -262,9 +264,9 @@ class LatestRecords:
         for number, batch in enumerate(batches):
             self.cursor = batch.cursor or self.cursor
             if known and not number and not self._stream.group_by and (frame := known()) is not None:
-                self.key_order = KeyOrder(frame)
+                self.key_order = KnownKeysInExportOrder(frame)
             begins = self._begin_or_continue_unit(number, batch)
-            self._add_deleted(batch, tally)
+            self._add_keys_named_as_deleted(batch, tally)
             tally.parts.update(batch.left_out)
             is_small = begins and self._small.is_small_without_special_checks(batch)
             parts = [*self._small.pop_batch_of_unit(len(self._units) - 1), batch]  # all batches of its unit
@@ -274,7 +276,9 @@ class LatestRecords:
                 self._small.add(len(self._units) - 1, batch)
             else:
                 for part in parts:
-                    frame = prepare(self._stream, part.source, part.load(), self.trimmed_rows.append)
+                    frame = add_key_filter_and_fingerprint_columns(
+                        self._stream, part.source, part.load(), self.trimmed_rows.append
+                    )
                     self._add_rows(self._filter_and_require_keys(frame, tally, advance))
         self._add_small_batches(tally, advance)
         if self._lists_all and self._units and not tally.rows_read and self._stream.empty != "all_gone":
@@ -301,7 +305,7 @@ class LatestRecords:
             last.store(batch.rows, self._work / f"{self._name}-{number}.arrow")
         return begins
 
-    def _add_deleted(self, batch: RawBatch, tally: Tally) -> None:
+    def _add_keys_named_as_deleted(self, batch: RawBatch, tally: Tally) -> None:
         """Add the keys that *batch* names as deleted, before its rows, which show what exists again."""
         if not batch.deleted:
             return
@@ -330,7 +334,9 @@ class LatestRecords:
         """Add the rows of small batches, and hold those that may have changed in one block."""
         if not (units := self._small.units):
             return
-        rows = self._filter_and_require_keys(self._small.prepare_all(self.trimmed_rows.append), tally, advance)
+        rows = self._filter_and_require_keys(
+            self._small.prepare_all_rows_and_empty(self.trimmed_rows.append), tally, advance
+        )
         same = self.key_order.unchanged_row_mask(rows) if self.key_order else None
         self._parts.append(self._as_candidates(rows, same))
         few = rows if same is None else without_shared_buffers(rows.filter(~same))
@@ -354,7 +360,7 @@ class LatestRecords:
         if len(self._key_samples) < _SAMPLED_KEYS:
             self._key_samples += frame[KEY].head(_SAMPLED_AT_ONCE).to_list()
         self._notations.check(self._units[-1].source, frame)
-        return self.suspicious.collect_and_refuse_suspicious_cells(self._units[-1].source, frame)
+        return self.suspicious.collect_and_raise_if_too_many(self._units[-1].source, frame)
 
     def _count_external_ids_partner_changed(self, frame: pl.DataFrame) -> int:
         """Return how many rows of others have a name that may be ours and changed by the partner."""
@@ -433,10 +439,10 @@ class LatestRecords:
             self.latest = candidates
         else:
             duplicated = pl.col(KEY_HASH).is_duplicated()
-            competing = later_of_rows_and_deletions(candidates.filter(duplicated))
+            competing = drop_candidates_contradicted_by_later_batch(candidates.filter(duplicated))
             stream = self._stream
             if self._lists_all and not (stream.order_by or stream.duplicates == "last"):
-                self._refuse_contradictions(competing)
+                self._raise_if_rows_contradict(competing)
             self.divided_record = self._place_of_divided_record(competing)
             if not (self.divided_record or self.disjoint_versions):
                 self.disjoint_versions = self._place_of_files_without_common_row(competing)
@@ -448,7 +454,7 @@ class LatestRecords:
                 pl.col(KEY_HASH).is_last_distinct()
             )
             self.latest = pl.concat([candidates.filter(~duplicated), last.select(candidates.columns)], rechunk=False)
-            self._repeated = RepeatedRows(last, competing)
+            self._repeated = RowsOfRepeatedKeys(last, competing)
         in_records = self._row_count(self.latest)
         tally.rows_in_records += in_records
         tally.rows_superseded += self._row_count(candidates) + self._rows_before_deletion - in_records
@@ -494,7 +500,7 @@ class LatestRecords:
         """Return those of the rows of *key* in a file, from *line* on."""
         unit, found = self._units[number], set[int]()
         for frame in unit.read_rows():
-            rows = prepare(self._stream, unit.source, frame)
+            rows = add_key_filter_and_fingerprint_columns(self._stream, unit.source, frame)
             is_of_key = pl.col(KEY_HASH) == pl.lit(key, fingerprint.HASH)
             found.update(rows.filter(is_of_key, pl.col(SKIP).is_null(), pl.col(LINE) >= line)[FP].to_list())
         return found
@@ -514,18 +520,18 @@ class LatestRecords:
                 return f"{self._units[number - 1].source} and {self._units[number].source}"
         return None
 
-    def _refuse_contradictions(self, competing: pl.DataFrame) -> None:
+    def _raise_if_rows_contradict(self, competing: pl.DataFrame) -> None:
         """Refuse rows that contradict each other, unless they are answers to requests one after the other."""
         declared = self._stream.is_declared_in_config
         if not self._are_answers():
-            refuse_contradicting_duplicates(competing, self.place_of_row, is_declared_in_config=declared)
+            raise_if_duplicates_differ(competing, self.place_of_row, is_declared_in_config=declared)
             return
         names = [unit.source.partition(PART_OF_PAGE)[0] for unit in self._units]
         numbers = {name: number for number, name in enumerate(names)}
         answers = pl.Series([numbers[name] for name in names], dtype=pl.UInt32)
         answer = pl.lit(answers).gather(pl.col(UNIT))
-        refuse_contradicting_duplicates(competing, self.place_of_row, answer, is_declared_in_config=declared)
-        self.replaced = replaced_records(competing, self.place_of_row)
+        raise_if_duplicates_differ(competing, self.place_of_row, answer, is_declared_in_config=declared)
+        self.replaced = find_records_changed_while_listed(competing, self.place_of_row)
 
     @property
     def _is_ordered_by_cursor_only(self) -> bool:
@@ -541,7 +547,9 @@ class LatestRecords:
         for number in differing[UNIT].unique():
             unit, of_unit = self._units[number], pl.lit(number, pl.UInt32).alias(UNIT)
             for frame in unit.read_rows():
-                rows = prepare(self._stream, unit.source, with_path_columns(frame, [cursor.column]))
+                rows = add_key_filter_and_fingerprint_columns(
+                    self._stream, unit.source, with_path_columns(frame, [cursor.column])
+                )
                 if cursor.column in rows.columns:
                     rows = rows.filter(pl.col(SKIP).is_null()).join(differing, on=KEY_HASH, how="semi")
                     at = row_preparation.sortable_text_of_column(cursor, rows).alias(POSITION)
@@ -594,12 +602,14 @@ class LatestRecords:
     def release_rows(self) -> None:
         self.latest, self.key_order = self.latest.clear(), None
 
-    def read_filtered_keys_among(self, keys: pl.Series) -> tuple[pl.Series, int]:
+    def keys_in_filtered_rows_and_keyless_count(self, keys: pl.Series) -> tuple[pl.Series, int]:
         """Read all rows. Return those of *keys* that the filtered ones have, and how many of these have no key."""
         wanted, found, without_key = keys.to_frame(KEY_HASH), [keys.clear()], 0
         for unit in self._units:
             for frame in unit.read_rows():
-                skipped = prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_not_null())
+                skipped = add_key_filter_and_fingerprint_columns(self._stream, unit.source, frame).filter(
+                    pl.col(SKIP).is_not_null()
+                )
                 found.append(skipped.join(wanted, on=KEY_HASH, how="semi")[KEY_HASH])
                 without_key += skipped.filter(pl.col(SKIP) != NOT_OURS)[KEY].null_count()  # others have no key of ours
                 without_key += self._count_external_ids_partner_changed(skipped)
@@ -627,14 +637,14 @@ class SuspiciousCells:
         self._stream, self._limit = stream, stream.suspicious
         self.found: list[Suspicion] = []
 
-    def collect_and_refuse_suspicious_cells(self, source: str, rows: pl.DataFrame) -> pl.DataFrame:
+    def collect_and_raise_if_too_many(self, source: str, rows: pl.DataFrame) -> pl.DataFrame:
         """Return *rows* after examining the columns that the stream uses, or all if it may use any."""
         if self._limit is None:
             return rows
         stream = self._stream
         names = rows.columns if stream.uses is None else sorted(stream.used_columns)
         for each in find_suspicious_cells_by_column(
-            rows, [name for name in names if name != JSON and not is_added_column(name)]
+            rows, [name for name in names if name != JSON and not is_column_added_by_engine(name)]
         ):
             self.found.append(each)
             if self.cell_count > self._limit.at_most:

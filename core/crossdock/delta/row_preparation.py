@@ -89,7 +89,7 @@ def sortable_text_of_column(item: OrderBy, frame: pl.DataFrame) -> pl.Expr:
         _instants_in_usual_notation(column) if item.as_ == "instant" and item.format is None else [None] * len(column)
     )
     cells = zip(usual, column.to_list(), strict=True)
-    return pl.lit(pl.Series([found or _position(item, cell) for found, cell in cells], dtype=pl.String))
+    return pl.lit(pl.Series([found or _position_or_none(item, cell) for found, cell in cells], dtype=pl.String))
 
 
 def _instants_in_usual_notation(column: pl.Series) -> list[str | None]:
@@ -104,7 +104,7 @@ def _instants_in_usual_notation(column: pl.Series) -> list[str | None]:
     return found
 
 
-def _position(item: OrderBy, cell: str | None) -> str | None:
+def _position_or_none(item: OrderBy, cell: str | None) -> str | None:
     try:
         return item.position({item.column: cell})
     except RecordError:
@@ -139,7 +139,7 @@ def notation_differs_from_stored_error(where: str) -> RefusedError:
     return RefusedError(message, where=where, hint=_HINT, code="order_incomparable")
 
 
-class TextNotations:
+class NotationConsistencyCheck:
     """Checks that the times, and the numbers, in each column that is compared as text have one notation in all input of
     a run.
     """
@@ -154,15 +154,19 @@ class TextNotations:
             for line in frame.filter(text.str.contains(_UNSORTABLE))[LINE].head(1):
                 message = f"column {column!r} has a time that does not sort as text"
                 self._raise_error(message, f"{source}:{line}")
-            self._check_kind("times", column, source, frame.filter(text.str.contains(_TIME)), _time_notation(text))
+            self._raise_if_notations_differ(
+                "times", column, source, frame.filter(text.str.contains(_TIME)), _time_notation(text)
+            )
             numbers = frame.filter(text.str.contains(f"^{_PREFIX_AND_NUMBER}$"))
             written = pl.concat_str(
                 text.str.extract(f"^{_PREFIX_AND_NUMBER}$", 1),
                 text.str.extract(f"^{_PREFIX_AND_NUMBER}$", 2).str.replace_all("[0-9]", "0"),
             )
-            self._check_kind("numbers", column, source, numbers, written)
+            self._raise_if_notations_differ("numbers", column, source, numbers, written)
 
-    def _check_kind(self, kind: str, column: str, source: str, found: pl.DataFrame, notation: pl.Expr) -> None:
+    def _raise_if_notations_differ(
+        self, kind: str, column: str, source: str, found: pl.DataFrame, notation: pl.Expr
+    ) -> None:
         notations = found.select(notation.alias(column), LINE)
         for written, line in notations.unique(
             column_expressions_by_exact_names([column]), keep="first", maintain_order=True
@@ -206,7 +210,7 @@ MAX_HELD_BYTES = 32 << 20  # of these rows, until they are stored; about 16,000 
 _DEAD_LETTER_BYTES, _CELL_BYTES = 1_000, 64  # of each dead letter and each of its cells, besides the text
 
 
-def prepare(
+def add_key_filter_and_fingerprint_columns(
     stream: Stream[Any], source: str, frame: pl.DataFrame, report_trimmed_count: Callable[[int], object] = int
 ) -> pl.DataFrame:
     """Repair and filter rows of *source*, and compute their keys.
@@ -215,11 +219,14 @@ def prepare(
     empty or too long), `KEY_HASH`, `FP`, with ``order_by`` `POSITION` (null if a cell does not convert, or the row is
     incomplete), and with ``deleted`` `DELETED`.
     """
-    _check_types(source, frame)
-    frame = _add_and_require_used_columns(stream, source, frame)
+    _raise_unless_text_columns_and_line_numbers(source, frame)
+    frame = _add_path_columns_or_raise_if_missing(stream, source, frame)
     text = _columns_of_source(frame)
     frame = _with_keys_from_external_ids(stream.ours, frame)
-    (frame, plain), order_by = _repaired(stream, frame, report_trimmed_count), as_order_by_objects(stream.order_by)
+    (frame, plain), order_by = (
+        _repair_and_find_unreserved_key_columns(stream, frame, report_trimmed_count),
+        as_order_by_objects(stream.order_by),
+    )
     everything = [JSON] if JSON in text else sorted(text)
     used = everything if stream.uses is None else sorted({*stream.uses, *stream.key})
     incomplete = pl.lit(value=False) if stream.incomplete is None else stream.incomplete.expression()
@@ -268,8 +275,8 @@ def _position_unless_incomplete(order_by: Sequence[OrderBy], frame: pl.DataFrame
     return pl.when(~incomplete).then(sortable_text_of_rows(order_by, frame)).alias(POSITION)
 
 
-def with_key_columns(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
-    frame, plain = _repaired(
+def repair_and_add_key_columns(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
+    frame, plain = _repair_and_find_unreserved_key_columns(
         stream, _with_keys_from_external_ids(stream.own_keys, with_path_columns(frame, stream.used_columns))
     )
     return frame.with_columns(_key_and_hash_columns(stream, frame, plain))
@@ -282,17 +289,19 @@ def compute_keys(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.Da
         raise RefusedError(
             f"missing column {', '.join(map(repr, missing))}, a part of the key", where=source, code="column_missing"
         )
-    repaired, plain = _repaired(stream, _with_keys_from_external_ids(stream.own_keys, frame))
+    repaired, plain = _repair_and_find_unreserved_key_columns(
+        stream, _with_keys_from_external_ids(stream.own_keys, frame)
+    )
     return repaired.select(_key_and_hash_columns(stream, repaired, plain))
 
 
-def is_added_column(column: str) -> bool:
+def is_column_added_by_engine(column: str) -> bool:
     """Return whether a column of prepared rows does not come from their source."""
     return column == LINE or is_internal_column(column)
 
 
 def _columns_of_source(frame: pl.DataFrame) -> list[str]:
-    return [name for name in frame.columns if name != ELEMENT and not is_added_column(name)]
+    return [name for name in frame.columns if name != ELEMENT and not is_column_added_by_engine(name)]
 
 
 def split_into_parts_by_key(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
@@ -300,19 +309,19 @@ def split_into_parts_by_key(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFram
     parts = 1 << (max(frame.height for frame in frames) // _AT_ONCE).bit_length()
     last_bits = pl.col(KEY_HASH).cast(pl.UInt16, wrap_numerical=True) & (parts - 1)  # without 128-bit intermediates
     for number in range(parts):
-        yield frames if parts == 1 else tuple(rows_where(frame, last_bits == number) for frame in frames)
+        yield frames if parts == 1 else tuple(filter_rows_in_slices(frame, last_bits == number) for frame in frames)
 
 
-def rows_where(frame: pl.DataFrame, condition: pl.Expr) -> pl.DataFrame:
+def filter_rows_in_slices(frame: pl.DataFrame, condition: pl.Expr) -> pl.DataFrame:
     """Filter by slices, because polars would first copy a frame of many chunks."""
     return pl.concat([frame.clear(), *(part.filter(condition) for part in frame.iter_slices(_AT_ONCE))])
 
 
 def rows_with_given_keys(frame: pl.DataFrame, keys: pl.Series) -> pl.DataFrame:
-    return rows_where(frame, pl.col(KEY_HASH).is_in(keys.implode()))
+    return filter_rows_in_slices(frame, pl.col(KEY_HASH).is_in(keys.implode()))
 
 
-def _repaired(
+def _repair_and_find_unreserved_key_columns(
     stream: Stream[Any], frame: pl.DataFrame, trimmed_rows: Callable[[int], object] = int
 ) -> tuple[pl.DataFrame, Collection[str]]:
     """Repair the texts of *frame*. Also return the columns of the key with only unreserved characters."""
@@ -331,13 +340,13 @@ def _repaired(
 
 
 def _key_and_hash_columns(stream: Stream[Any], frame: pl.DataFrame, plain: Collection[str]) -> list[pl.Expr]:
-    key = pl.col(_OURS) if stream.own_keys else _key_text(frame, stream.key, plain)
+    key = pl.col(_OURS) if stream.own_keys else _key_text_expression(frame, stream.key, plain)
     if stream.earlier_keys:
         key = key.replace(stream.earlier_keys)
     return [key.alias(KEY), fingerprint.text_hashes(key, "xxh3_128").alias(KEY_HASH)]
 
 
-def _check_types(source: str, frame: pl.DataFrame) -> None:
+def _raise_unless_text_columns_and_line_numbers(source: str, frame: pl.DataFrame) -> None:
     schema = frame.schema
     text = [name for name in schema if name != LINE]
     wrong = [f"column {name!r} ({schema[name]}) must be text" for name in text if schema[name] != pl.String]
@@ -348,7 +357,7 @@ def _check_types(source: str, frame: pl.DataFrame) -> None:
         raise RefusedError(", ".join(wrong), where=source, hint=hint, code="column_wrong")
 
 
-def _add_and_require_used_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
+def _add_path_columns_or_raise_if_missing(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
     needed = stream.used_columns
     try:
         frame = with_path_columns(frame, needed)
@@ -365,7 +374,7 @@ def _add_and_require_used_columns(stream: Stream[Any], source: str, frame: pl.Da
     return frame
 
 
-def _key_text(frame: pl.DataFrame, names: Sequence[str], plain: Collection[str]) -> pl.Expr:
+def _key_text_expression(frame: pl.DataFrame, names: Sequence[str], plain: Collection[str]) -> pl.Expr:
     """Compute `key_text` of `crossdock.values.record_keys` in columns; null if a part is empty, too long or invalid."""
     parts = [
         column_expression_by_exact_name(name)
@@ -415,7 +424,7 @@ def _shortened_list(names: Sequence[str]) -> str:
     return ", ".join(name[:_LISTED] for name in names[:_LISTED]) + (f" and {more:,} more" if more > 0 else "")
 
 
-class RowsWithoutKey:
+class DeadLettersOfRowsWithoutKey:
     def __init__(self, stream: Stream[Any], name: str) -> None:
         self._stream, self._name = stream, name
         self._bytes = 0
@@ -437,7 +446,7 @@ class RowsWithoutKey:
     def _dead_letter(self, source: str, row: dict[str, Any]) -> DeadLetter:
         empty = next((name for name in self._stream.key if not row[name]), None)
         long = (name for name in self._stream.key if len((row[name] or "").encode()) > MAX_KEY_BYTES)
-        cells = {name: row[name] for name in row if not is_added_column(name)}
+        cells = {name: row[name] for name in row if not is_column_added_by_engine(name)}
         if refused := row.get(REFUSED):
             (place_hash,) = fingerprint.key_hashes([f"{source} {refused}"]).values()  # such rows have no cells
             identity = RecordIdentity(self._name, "", place_hash, row[FP], None, source, row[LINE])

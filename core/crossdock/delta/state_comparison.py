@@ -17,7 +17,7 @@ from crossdock.delta.row_preparation import (
     KEY_HASH,
     POSITION,
     SAME,
-    rows_where,
+    filter_rows_in_slices,
     rows_with_given_keys,
     split_into_parts_by_key,
 )
@@ -81,7 +81,7 @@ class Delta(Struct):
         tally.count("carried_on", self.postponed)
 
 
-def compare(
+def compare_latest_records_with_state(
     latest: pl.DataFrame,
     known: pl.DataFrame,
     *,
@@ -96,20 +96,23 @@ def compare(
     sought = _latest_records_to_compare(latest, open_items)
     candidates = rows_with_given_keys(known, sought[KEY_HASH]) if sought.height < known.height / _FEW else known
     found = _merge_parts(
-        [_compare_part(ours, theirs, open_items) for ours, theirs in split_into_parts_by_key(sought, candidates)]
+        [
+            _compare_part_of_keys(ours, theirs, open_items)
+            for ours, theirs in split_into_parts_by_key(sought, candidates)
+        ]
     )
     same = latest.height - sought.height
     found.unchanged += same
     found.known += same
     if snapshot and found.known < known.height:  # keys are unique in both
-        found.gone = keys_not_listed(known, latest)
+        found.gone = known_keys_missing_in_list(known, latest)
     if len(found.deleted):  # the dead letter of its own removal stays
         removals = {each.key_hash for each in dead_letters if each.step == "remove"} & set(found.deleted.to_list())
         found.cured = [key for key in found.cured if key not in removals]
     return found
 
 
-def keys_not_listed(known: pl.DataFrame, listed: pl.DataFrame) -> pl.Series:
+def known_keys_missing_in_list(known: pl.DataFrame, listed: pl.DataFrame) -> pl.Series:
     parts = split_into_parts_by_key(listed.select(KEY_HASH), known.select(KEY_HASH))
     return pl.concat([theirs.join(ours, on=KEY_HASH, how="anti") for ours, theirs in parts])[KEY_HASH]
 
@@ -141,10 +144,10 @@ def _latest_records_to_compare(latest: pl.DataFrame, open_items: Sequence[pl.Dat
     if int(latest[SAME].sum()) * 2 < latest.height:
         return latest
     others = (rows_with_given_keys(latest, other[KEY_HASH]) for other in open_items)
-    return pl.concat([rows_where(latest, ~pl.col(SAME)), *others]).unique(KEY_HASH, keep="any")
+    return pl.concat([filter_rows_in_slices(latest, ~pl.col(SAME)), *others]).unique(KEY_HASH, keep="any")
 
 
-def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> Delta:
+def _compare_part_of_keys(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> Delta:
     rest = _without_unchanged(latest, known, open_items)
     same = latest.height - rest.height
     theirs = known.join(rest, on=KEY_HASH, how="semi")
@@ -244,7 +247,7 @@ def _merge_parts(parts: list[Delta]) -> Delta:
     return whole
 
 
-class KeyOrder:
+class KnownKeysInExportOrder:
     """Walks through the known keys while rows are read, preferably in the order of an earlier snapshot.
 
     `known` is None once too many rows are out of order, to release its memory. `steps` is roughly how many were. `once`
@@ -268,7 +271,7 @@ class KeyOrder:
             self._position += length
             self._found += length
             if done < rows.height:
-                found.append(_false_series(self._realign(rows.slice(done), self.known[KEY_HASH])))
+                found.append(_false_series(self._skip_to_next_known_key(rows.slice(done), self.known[KEY_HASH])))
                 done += len(found[-1])
             if self.steps > _PATIENCE + self._found // _EARNED:
                 self.known = None
@@ -280,7 +283,7 @@ class KeyOrder:
         new = len(keys) - known_count
         return None if new > known_count or (self.steps + new) * _IN_ORDER <= len(keys) else keys
 
-    def _realign(self, rows: pl.DataFrame, known: pl.Series) -> int:
+    def _skip_to_next_known_key(self, rows: pl.DataFrame, known: pl.Series) -> int:
         """Move to the first of *rows* that is a known key. Return how many rows precede it."""
         keys = rows[KEY_HASH].head(_AHEAD).to_list()
         near = known.slice(self._position, _AHEAD).to_list()

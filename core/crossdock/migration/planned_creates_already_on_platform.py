@@ -20,7 +20,7 @@ from crossdock.reading.sources.run_context import READS, SourceContext, create_r
 from crossdock.resources import ResourceName
 from crossdock.runs.adoptable_record_reading import AdoptableRecordReader
 from crossdock.runs.imported_file_log import NoIntake
-from crossdock.runs.planning.adoptable_records import LiveValueIndex, MatchCounts, count_match_decisions
+from crossdock.runs.planning.adoptable_records import AdoptionCounts, TargetMemberValueIndex, count_adoption_decisions
 from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords
 from crossdock.state import Scope, State
 from crossdock.values.clock import Clock
@@ -83,7 +83,7 @@ class SameExternalIds(Struct, frozen=True):
 class MatchedByMember(Struct, frozen=True):
     """The decisions about creates of a stream that takes over records, with the first `EXAMPLES` of each kind."""
 
-    counts: MatchCounts
+    counts: AdoptionCounts
     taken_over: Sequence[Match]
     ambiguous: Sequence[Match]
 
@@ -128,7 +128,7 @@ def find_already_on_platform(
 def _match_by_member(
     project: Project, state: State, name: str, creates: PlannedCreates, run: SourceContext, named: _ByKey
 ) -> MatchedByMember:
-    index, texts, keys = LiveValueIndex(), creates.key_texts(name), creates.truncated_key_hashes(name)
+    index, texts, keys = TargetMemberValueIndex(), creates.key_texts(name), creates.truncated_key_hashes(name)
     taken_over, ambiguous = list[Match](), list[Match]()
 
     def decided(number: int, target_id: str | None, why: str) -> None:
@@ -144,7 +144,7 @@ def _match_by_member(
         project.platform, run, state, project.scope_by_stream[name], creates.members[name]
     ).read_changes_into_index(index)
     index.sort()
-    counts = count_match_decisions(index, creates.member_values(name), creates.members[name], decided, holder)
+    counts = count_adoption_decisions(index, creates.member_values(name), creates.members[name], decided, holder)
     return MatchedByMember(counts, taken_over, ambiguous)
 
 

@@ -30,7 +30,7 @@ from crossdock.reading.sources.run_context import Observe
 from crossdock.runs import dry_run
 from crossdock.runs.open_records import Parent
 from crossdock.runs.plan_result import PlanListener, PlanResult
-from crossdock.runs.planning.references import placeholder
+from crossdock.runs.planning.references import placeholder_of_planned_record_id
 from crossdock.state import DeadLetter, Intent, PinnedTenant, RecordIdentity, Scope, WaitingRecord
 from crossdock.values.clock import Clock
 from crossdock.values.raw_rows_and_records import RawBatch
@@ -265,7 +265,7 @@ def later_waves_by_stream_and_placeholder_prefix(
         for other, later in wave_of.items():
             scope = scopes[other].whole_record_scope
             if later.number > wave.number and scope.target == target and scope.resource in parents:
-                found.setdefault(name, {})[placeholder(scope, "").removesuffix(">")] = later.name
+                found.setdefault(name, {})[placeholder_of_planned_record_id(scope, "").removesuffix(">")] = later.name
     return found
 
 

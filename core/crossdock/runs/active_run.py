@@ -17,7 +17,7 @@ from types import TracebackType
 from msgspec import Struct, structs
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream, guard_author_code_of_stream
-from crossdock.delta.changed_record_reading import stored_records_prepared_again
+from crossdock.delta.changed_record_reading import stored_records_repaired_and_filtered_again
 from crossdock.errors import (
     InternalError,
     RecordError,
@@ -35,7 +35,7 @@ from crossdock.runs.adoptable_record_reading import RunAdoptions
 from crossdock.runs.binding_verification import BindingVerification
 from crossdock.runs.imported_file_log import IntakeOrderReader, StateIntake
 from crossdock.runs.planning import undo_in_progress
-from crossdock.runs.planning.mapping_to_drafts import draft_of_record
+from crossdock.runs.planning.mapping_to_drafts import map_record_to_draft_members
 from crossdock.runs.planning.references import References
 from crossdock.runs.run_report import Report, SettlementCount, Timings
 from crossdock.runs.run_start_and_stop_requests import RunInterrupt, RunRequest, stop_on_request
@@ -119,9 +119,11 @@ def _payloads(
     state: State, bound: BoundStream, unsent: Sequence[Intent]
 ) -> Iterator[tuple[RecordIdentity, dict[str, object]]]:
     references = References(bound.target.name)
-    for read in stored_records_prepared_again(bound.stream, ((each.identity, each.raw) for each in unsent)):
+    for read in stored_records_repaired_and_filtered_again(
+        bound.stream, ((each.identity, each.raw) for each in unsent)
+    ):
         try:
-            members, named = draft_of_record(bound, read.record)
+            members, named = map_record_to_draft_members(bound, read.record)
             keys = references.scoped_keys(named, bound.namespace_and_key_of_reference)
             with state.begin_read_only() as tx:
                 references.look_up(keys, tx)
@@ -325,7 +327,7 @@ class ActiveRun:
             self.refused = (
                 {}
                 if self._purpose.undoes
-                else undo_in_progress.undo_refusals(tx, names, session.project.scope_by_stream)
+                else undo_in_progress.refusals_of_streams_being_undone(tx, names, session.project.scope_by_stream)
             )
         moved = refusals_to_send_records_twice.store_addresses(
             session.state, session.project.scope_by_stream, session.targets, at=session.clock.now()

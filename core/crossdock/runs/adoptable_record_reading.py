@@ -19,7 +19,7 @@ from crossdock.mapping.stream_declaration import PLATFORM, AdoptBy
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
-from crossdock.runs.planning.adoptable_records import LiveMatches, LiveValue, LiveValueIndex
+from crossdock.runs.planning.adoptable_records import AdoptionMatcher, TargetMemberValue, TargetMemberValueIndex
 from crossdock.state import Scope, State, Transaction
 from crossdock.writing.targets.answer_outcomes import STANDARD
 
@@ -36,7 +36,7 @@ class AdoptableRecordReader:
     check: Callable[[], None] = lambda: None
     _newest: datetime | None = field(default=None, init=False)
 
-    def read_changes_into_index(self, index: LiveValueIndex) -> None:
+    def read_changes_into_index(self, index: TargetMemberValueIndex) -> None:
         from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords  # noqa: PLC0415  few runs take over
 
         resource = cast("ResourceName", self.scope.resource)
@@ -65,11 +65,11 @@ class AdoptableRecordReader:
             )
         return record_id
 
-    def _live_value(self, record_id: str, record: dict[str, Any], namespace: str | None) -> LiveValue:
+    def _live_value(self, record_id: str, record: dict[str, Any], namespace: str | None) -> TargetMemberValue:
         value = record.get(self.member)
         if not isinstance(value, str) or namespace not in {None, self.scope.namespace}:
-            return LiveValue(record_id, None)
-        return LiveValue(record_id, value, taken=namespace is not None)
+            return TargetMemberValue(record_id, None)
+        return TargetMemberValue(record_id, value, taken=namespace is not None)
 
 
 def _change_time_of_record(record: dict[str, Any]) -> datetime | None:
@@ -129,9 +129,9 @@ class RunAdoptions:
 
     def __init__(self, profile: Profile, state: State, interrupt: threading.Event) -> None:
         self._profile, self._state, self._interrupt = profile, state, interrupt
-        self._made: dict[str, LiveMatches] = {}
+        self._made: dict[str, AdoptionMatcher] = {}
 
-    def adoption_matches_of_stream(self, bound: BoundStream) -> LiveMatches | None:
+    def adoption_matches_of_stream(self, bound: BoundStream) -> AdoptionMatcher | None:
         adopt = bound.stream.adopt
         if not isinstance(adopt, AdoptBy):
             return None
@@ -140,7 +140,7 @@ class RunAdoptions:
             reader = AdoptableRecordReader(
                 self._profile, run, self._state, bound.scope, adopt.by, self._raise_if_interrupted
             )
-            self._made[bound.name] = LiveMatches(adopt.by, LiveValueIndex(), reader.read_changes_into_index)
+            self._made[bound.name] = AdoptionMatcher(adopt.by, TargetMemberValueIndex(), reader.read_changes_into_index)
         return self._made[bound.name]
 
     def _raise_if_interrupted(self) -> None:

@@ -23,12 +23,12 @@ from crossdock.runs.imported_file_log import IntakeLogReader, IntakeOrderReader
 from crossdock.runs.plan_result import PlanListener, PlanResult, WaitingReporter
 from crossdock.runs.planned_target_files import PlannedFiles
 from crossdock.runs.planning import undo_in_progress, update_limits
-from crossdock.runs.planning.mapping_to_drafts import FailureCounter
+from crossdock.runs.planning.mapping_to_drafts import AuthorCodeFailureCounter
 from crossdock.runs.planning.planner import PlannedChunk, Planner
 from crossdock.runs.planning.referenced_record_deletes import DeferredDeletes
-from crossdock.runs.planning.references import References, placeholder
-from crossdock.runs.planning.removals import Removals, operation_verb
-from crossdock.runs.planning.waiting_records import AwaitingParents
+from crossdock.runs.planning.references import References, placeholder_of_planned_record_id
+from crossdock.runs.planning.removals import Removals, operation_kind_or_archive
+from crossdock.runs.planning.waiting_records import RecordsAwaitingParents
 from crossdock.runs.run_report import Timings, settled_tally_term, tally_term_if_target_accepts
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Binding, DeadLetterFacts, ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
@@ -130,7 +130,7 @@ def assumed_delivery(intent: Intent) -> ExpectedDelivery:
     binding = Binding(
         identity.key_hash,
         identity.key,
-        intent.target_id or placeholder(scope, identity.key),
+        intent.target_id or placeholder_of_planned_record_id(scope, identity.key),
         identity.fingerprint if step == "whole" else None,
         identity.position,
         step,
@@ -200,7 +200,11 @@ def plan_with_state(
             limits = session_shared_by_runs.read_rate_limits_of_source_apis(
                 tx, {name.partition(".")[0] for name in names}, project.names_of_connections_reading_platform
             )
-            refused = {} if corrected_state else undo_in_progress.undo_refusals(tx, names, project.scope_by_stream)
+            refused = (
+                {}
+                if corrected_state
+                else undo_in_progress.refusals_of_streams_being_undone(tx, names, project.scope_by_stream)
+            )
             moved = refusals_to_send_records_twice.moved_target_refusals(
                 tx, project.scope_by_stream, targets, at=clock.now()
             )
@@ -273,7 +277,7 @@ class _Preview:
         self._files = PlannedFiles(targets)
         self._coming = {bound.scope for bound in streams}
         self._referring = {name: DeferredDeletes(state, name, each.resources) for name, each in targets.items()}
-        self._waiting: list[tuple[BoundStream, AwaitingParents, WaitingReporter]] = []
+        self._waiting: list[tuple[BoundStream, RecordsAwaitingParents, WaitingReporter]] = []
         names = {bound.name for bound in streams}
         self._left = UnsettledOperations.grouped_by_treatment(
             unsettled, targets, now, streams=names, state_restored=self._restored
@@ -344,7 +348,7 @@ class _Preview:
             stream_input = StreamInput(bound, self._state, tally, 0, digested=hash_source, whole=True)
         else:
             stream_input = self._source(bound, tally)
-        held = AwaitingParents(bound, self._state, self._references[bound.scope.target], self._coming)
+        held = RecordsAwaitingParents(bound, self._state, self._references[bound.scope.target], self._coming)
         waiting = WaitingReporter(held, self._listener)
         self._waiting.append((bound, held, waiting))
         while self._plan_part(bound, stream_input, held, waiting) and stream_input.has_more:
@@ -373,9 +377,9 @@ class _Preview:
             is_done = True
             for bound, held, waiting in self._waiting:
                 planner = self._planner(
-                    held, self._tally_of_stream(bound.name), Removals(), FailureCounter(bound, None)
+                    held, self._tally_of_stream(bound.name), Removals(), AuthorCodeFailureCounter(bound, None)
                 )
-                chunks = None if bound.name in self.result.errors else planner.next_round()
+                chunks = None if bound.name in self.result.errors else planner.plan_ready_cycles_or_removals()
                 is_done = is_done and chunks is None
                 self._report_decisions_of_planner_rounds(planner, chunks, waiting)
         for each in chain.from_iterable(
@@ -386,16 +390,16 @@ class _Preview:
         for bound, held, waiting in self._waiting:
             if bound.name not in self.result.errors:
                 planner = self._planner(
-                    held, self._tally_of_stream(bound.name), Removals(), FailureCounter(bound, None)
+                    held, self._tally_of_stream(bound.name), Removals(), AuthorCodeFailureCounter(bound, None)
                 )
                 self._report_decisions_of_planner_rounds(
-                    planner, planner.plan_rejections(held.pop_late_as_dead_letters()), waiting
+                    planner, planner.plan_given_dead_letters(held.pop_overdue_as_dead_letters()), waiting
                 )
             waiting.report_waiting_at_end()
-            self._tally_of_stream(bound.name).count("carried_on", held.discard_all())
+            self._tally_of_stream(bound.name).count("carried_on", held.discard_all_and_count())
 
     def _plan_part(
-        self, bound: BoundStream, stream_input: StreamInput, held: AwaitingParents, waiting: WaitingReporter
+        self, bound: BoundStream, stream_input: StreamInput, held: RecordsAwaitingParents, waiting: WaitingReporter
     ) -> bool:
         """Read and decide about the next part of one stream. Return False if nothing more of it can be decided."""
         tally, rejected = self._tally_of_stream(bound.name), self._tally_of_stream(bound.name).records["rejected"]
@@ -421,13 +425,19 @@ class _Preview:
             self._listener.refused(dead_letter)
         referring = self._referring[bound.scope.target]
         reads, failing, gone = stream_input.records(), stream_input.new_failure_counter(), stream_input.removals
-        planner = self._planner(held, tally, referring.defer(bound, gone), failing, stream_input.prepared_operations)
+        planner = self._planner(
+            held,
+            tally,
+            referring.defer_deletes_of_referable_records(bound, gone),
+            failing,
+            stream_input.prepared_operations,
+        )
         self._report_decisions_of_planner_rounds(planner, planner.decide_in_chunks(reads), waiting)
         planner.count_rest_as_carried_on(reads)
-        planner.count_unplanned_removals()
+        planner.count_unplanned_removals_as_carried_on()
         if planner.stopped is not None:
             self._record_stream_error(bound, planner.stopped)
-            tally.count("carried_on", referring.give_up(bound))
+            tally.count("carried_on", referring.discard_deferred_deletes_and_count(bound))
             return False
         self._report_withheld_removals(bound, stream_input.removals)
         return True
@@ -445,7 +455,7 @@ class _Preview:
             for decided in chunks:
                 self._report_decisions(decided)
                 waiting.report_or_hold_waiting(decided)
-            chunks = planner.next_round()
+            chunks = planner.plan_ready_cycles_or_removals()
 
     def _withhold_updates_over_limit(self, bound: BoundStream, stream_input: StreamInput) -> bool:
         """Return True if the stream would update too many records. They are listed as withheld, and none is planned."""
@@ -466,17 +476,19 @@ class _Preview:
 
     def _planner(
         self,
-        held: AwaitingParents,
+        held: RecordsAwaitingParents,
         tally: Tally,
         gone: Removals,
-        failing: FailureCounter,
+        failing: AuthorCodeFailureCounter,
         operations: Iterable[Operation] = (),
     ) -> Planner:
         return Planner(held, tally, None, gone=gone, failing=failing, operations=operations, at_once=_AT_ONCE)
 
     def _removal_planner(self, bound: BoundStream, gone: Removals, tally: Tally | None = None) -> Planner:
-        nothing = AwaitingParents(bound, self._state, self._references[bound.scope.target], frozenset())
-        return self._planner(nothing, tally or self._tally_of_stream(bound.name), gone, FailureCounter(bound, None))
+        nothing = RecordsAwaitingParents(bound, self._state, self._references[bound.scope.target], frozenset())
+        return self._planner(
+            nothing, tally or self._tally_of_stream(bound.name), gone, AuthorCodeFailureCounter(bound, None)
+        )
 
     def _report_withheld_removals(self, bound: BoundStream, gone: Removals) -> None:
         """Report the removals that need approval, and count the records that stay."""
@@ -488,7 +500,7 @@ class _Preview:
         if held is None:
             return
         planner = self._removal_planner(bound, structs.replace(gone, removed=tuple(held.key_hashes)), Tally())
-        for decided in planner.next_round() or ():
+        for decided in planner.plan_ready_cycles_or_removals() or ():
             for operation in decided.operations:
                 self._listener.withheld(operation)
 
@@ -530,9 +542,9 @@ class _Preview:
             return
         if record in self._doubtful:
             return  # the second step of a create in doubt
-        self._count_request(operation_verb(operation), identity.stream, scope)
-        self._count_toward_requests_or_files(scope, operation, operation_verb(operation))
-        self._referring[scope.target].note_planned_references(operation)
+        self._count_request(operation_kind_or_archive(operation), identity.stream, scope)
+        self._count_toward_requests_or_files(scope, operation, operation_kind_or_archive(operation))
+        self._referring[scope.target].record_planned_references_to_deleted(operation)
         if operation.kind == "delete":
             self.expected.add(ExpectedDelivery(identity.stream, scope, identity.key_hash, None))
         else:

@@ -25,17 +25,17 @@ from crossdock.delta.row_preparation import (
     comparable_positions_expression,
     compute_keys,
 )
-from crossdock.delta.state_comparison import Delta, keys_not_listed
+from crossdock.delta.state_comparison import Delta, known_keys_missing_in_list
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, IncompleteListError
 from crossdock.runs.batches_read_from_connector import batches_of_existing_records, fetched_batches
 from crossdock.runs.planning.removals import (
-    Completeness,
     Removals,
+    SnapshotCompleteness,
     SnapshotFacts,
-    decide_deleted,
-    decide_missing,
-    find_proved_gone,
+    decide_removals_of_records_named_deleted,
+    decide_removals_of_unlisted_records,
+    find_never_sent_records_proved_gone,
 )
 from crossdock.state import Intent, State, Transaction, Wait
 from crossdock.values.config_base_types import parse_duration
@@ -177,19 +177,21 @@ class GoneRecords:
         scan: LatestRecords,
         found: Delta,
         rows: Tally,
-        proof: Completeness,
+        proof: SnapshotCompleteness,
         waiting: Sequence[Wait],
         unsettled: Sequence[Intent],
     ) -> Removals:
         facts = _snapshot_facts("snapshot", scan, rows, proof, waiting, unsettled)
-        return decide_missing(self._state, self._bound, found.gone, facts, at=self._bound.context.run.clock.now())
+        return decide_removals_of_unlisted_records(
+            self._state, self._bound, found.gone, facts, at=self._bound.context.run.clock.now()
+        )
 
     def unsent_records_gone(
         self,
         unsent: Sequence[int],
         scan: LatestRecords,
         rows: Tally,
-        proof: Completeness,
+        proof: SnapshotCompleteness,
         waiting: Sequence[Wait],
         unsettled: Sequence[Intent],
     ) -> list[int]:
@@ -197,19 +199,21 @@ class GoneRecords:
         that were never sent.
         """
         keys = pl.DataFrame({KEY_HASH: unsent}, schema={KEY_HASH: pl.UInt128})
-        unlisted = keys_not_listed(keys, scan.latest)
+        unlisted = known_keys_missing_in_list(keys, scan.latest)
         if unlisted.is_empty():
             return []
         known = self._state.key_index_frame_of_keys(self._bound.scope, unlisted.to_list())
         facts = _snapshot_facts("snapshot", scan, rows, proof, waiting, unsettled)
-        return find_proved_gone(self._state, self._bound, keys_not_listed(unlisted.to_frame(KEY_HASH), known), facts)
+        return find_never_sent_records_proved_gone(
+            self._state, self._bound, known_keys_missing_in_list(unlisted.to_frame(KEY_HASH), known), facts
+        )
 
     def decide_by_full_list(
         self,
         scan: LatestRecords,
         seen: pl.DataFrame,
         rows: Tally,
-        proof: Completeness,
+        proof: SnapshotCompleteness,
         waiting: Sequence[Wait],
         unsettled: Sequence[Intent],
     ) -> Removals:
@@ -217,14 +221,16 @@ class GoneRecords:
         self.listed_rows = rows.rows_read or None  # an empty list is not evidence
         if not scan.source_names:
             return Removals()
-        gone = keys_not_listed(
+        gone = known_keys_missing_in_list(
             self._state.key_index_frame_of_scope(self._bound.scope), pl.concat([scan.latest.select(KEY_HASH), seen])
         )
         facts = structs.replace(
             _snapshot_facts("full list", scan, rows, proof, waiting, unsettled),
             records=scan.latest.height + seen.height,
         )
-        return decide_missing(self._state, self._bound, gone, facts, at=self._bound.context.run.clock.now())
+        return decide_removals_of_unlisted_records(
+            self._state, self._bound, gone, facts, at=self._bound.context.run.clock.now()
+        )
 
     def remove_rows_older_than_deletion(self, scan: LatestRecords) -> int:
         """Remove and count the rows of *scan* that are older than the deletion of their record in an earlier part."""
@@ -246,7 +252,7 @@ class GoneRecords:
             self._read.append(scan.latest.select(KEY_HASH))
         before = self.undecided_deletion_count
         if before and self._deleted is not None:
-            self._deleted = keys_not_listed(self._deleted.to_frame(KEY_HASH), scan.latest)
+            self._deleted = known_keys_missing_in_list(self._deleted.to_frame(KEY_HASH), scan.latest)
         superseded = before - self.undecided_deletion_count
         if len(found.deleted):
             self._source = self._source or scan.source_names[0]
@@ -260,7 +266,7 @@ class GoneRecords:
             return Removals()
         deleted, self._deleted = self._deleted, None
         at = self._bound.context.run.clock.now()
-        return decide_deleted(
+        return decide_removals_of_records_named_deleted(
             self._state, self._bound, deleted, self._source, unsettled, at=at, before=before, fetched=fetched
         )
 
@@ -283,7 +289,7 @@ class GoneRecords:
         """Read the list of existing records, and decide about those that it lacks: none if it cannot be read."""
         bound = self._bound
         bound.context.run.progress.begin(f"listing the records of {bound.name} that exist", None)
-        proof, listed = Completeness(), _ExistingKeys()
+        proof, listed = SnapshotCompleteness(), _ExistingKeys()
         look = SecondReading(bound, lambda: batches_of_existing_records(bound))
         proof.look_again = look.error_if_reread_keys_differ
         try:
@@ -297,7 +303,7 @@ class GoneRecords:
         keys = listed.keys()
         self.listed_rows, self.digest = listed.rows or None, _digest_of_keys(keys)  # an empty list is not evidence
         known = self._state.key_index_frame_of_scope(bound.scope)
-        gone = keys_not_listed(known, pl.concat([keys, *self._read]))  # what this run read exists
+        gone = known_keys_missing_in_list(known, pl.concat([keys, *self._read]))  # what this run read exists
         with self._state.begin_read_only() as tx:
             waiting = tx.waiting_records.waits_of_stream(bound.name)  # also those of earlier parts
             self._warn_of_reappeared_records(tx, keys, waiting)
@@ -312,9 +318,9 @@ class GoneRecords:
             self._fetched_of_unlisted(proof) if bound.stream.fetches_unlisted else None,
             name="list of existing records",
         )
-        return decide_missing(self._state, bound, gone, facts, at=bound.context.run.clock.now())
+        return decide_removals_of_unlisted_records(self._state, bound, gone, facts, at=bound.context.run.clock.now())
 
-    def _fetched_of_unlisted(self, proof: Completeness) -> Callable[[pl.Series], tuple[pl.Series, int]]:
+    def _fetched_of_unlisted(self, proof: SnapshotCompleteness) -> Callable[[pl.Series], tuple[pl.Series, int]]:
         """Return a function for `SnapshotFacts.filtered` that fetches records which seem to be gone."""
         bound = self._bound
 
@@ -377,7 +383,7 @@ def _snapshot_facts(
     name: Literal["snapshot", "full list"],
     scan: LatestRecords,
     rows: Tally,
-    proof: Completeness,
+    proof: SnapshotCompleteness,
     waiting: Sequence[Wait],
     unsettled: Sequence[Intent],
 ) -> SnapshotFacts:
@@ -389,7 +395,7 @@ def _snapshot_facts(
         proof,
         waiting,
         unsettled,
-        filtered=scan.read_filtered_keys_among if any(rows.rows_filtered.values()) else None,
+        filtered=scan.keys_in_filtered_rows_and_keyless_count if any(rows.rows_filtered.values()) else None,
         name=name,
     )
 

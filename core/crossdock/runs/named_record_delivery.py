@@ -18,7 +18,7 @@ from crossdock.delta.state_comparison import Delta
 from crossdock.errors import ConfigError
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.batches_read_from_connector import FollowedRecordFetch, fetched_batches
-from crossdock.runs.planning.mapping_to_drafts import FailureCounter
+from crossdock.runs.planning.mapping_to_drafts import AuthorCodeFailureCounter
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates
 from crossdock.runs.session_shared_by_runs import Session
@@ -293,9 +293,9 @@ class FetchedInput(StreamInput):
         """Return no candidates: the limits compare what changed with what was listed."""
         return UpdateCandidates(0, 0, self.records, "")
 
-    def new_failure_counter(self) -> FailureCounter:
+    def new_failure_counter(self) -> AuthorCodeFailureCounter:
         """Return no limit: these are few records, each of which was named."""
-        return FailureCounter(self._bound, None)
+        return AuthorCodeFailureCounter(self._bound, None)
 
     def store_completion(self) -> None:
         assert self._delta is not None

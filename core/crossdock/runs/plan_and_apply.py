@@ -200,7 +200,7 @@ def apply(
         state = session.state
         check_waves_begun(project, state, project.selected_streams(approved.selection))
         with state.begin_read_only() as tx:
-            undo_in_progress.check_no_undo_in_progress(tx)
+            undo_in_progress.raise_if_undo_in_progress(tx)
         digest = DecisionHash.wrapping_listener(PlanListener.ignoring())
         planned = dry_run.plan_with_state(
             project, state, list(approved.selection), digest.as_listener(), clock, SilentProgress(), hash_sources=True

@@ -14,7 +14,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.compact_id_set import IdSet
-from crossdock.runs.planning.references import referred_ids
+from crossdock.runs.planning.references import referred_resources_and_ids
 from crossdock.runs.platform_and_state_comparison import Bound, load_bindings_by_target_id
 from crossdock.state import Binding, Scope, State, UnrecordedReference
 from crossdock.values.field_types import is_valid_target_id
@@ -32,8 +32,8 @@ def unrecorded_references(
     for held in page if kind.parents else ():
         name = held.get("id")
         bindings = bound.get(name, ()) if isinstance(name, str) else ()
-        known = {each for _, binding in bindings for each in referred_ids(kind, binding.payload)}
-        if found := set(referred_ids(kind, held)) - known:
+        known = {each for _, binding in bindings for each in referred_resources_and_ids(kind, binding.payload)}
+        if found := set(referred_resources_and_ids(kind, held)) - known:
             yield name, found
 
 
@@ -141,7 +141,7 @@ class StillReferenced:
 
     def _add_references(self, scope: Scope, payload: _Payloads) -> set[str]:
         kind = self._targets[scope.target].resources[scope.resource]
-        found = list(referred_ids(kind, payload))
+        found = list(referred_resources_and_ids(kind, payload))
         self._referred.add(scope.resource, scope.target, found)
         return {resource for resource, _ in found}
 

@@ -22,13 +22,13 @@ from crossdock.reading.sources.waiting_for_late_files import LateError
 from crossdock.runs.adoptable_record_reading import RunAdoptions
 from crossdock.runs.binding_verification import resources_written_by_streams
 from crossdock.runs.planning import update_limits
-from crossdock.runs.planning.mapping_to_drafts import FailureCounter
+from crossdock.runs.planning.mapping_to_drafts import AuthorCodeFailureCounter
 from crossdock.runs.planning.planner import PlannedChunk, Planner
 from crossdock.runs.planning.referenced_record_deletes import DeferredDeletes
 from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
-from crossdock.runs.planning.waiting_records import AwaitingParents, IdleWaits
+from crossdock.runs.planning.waiting_records import IdleWaits, RecordsAwaitingParents
 from crossdock.runs.run_report import Report, SettlementCount, Timings
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.state import Intent, Scope, State, Transaction
@@ -99,7 +99,7 @@ class RunInput(Protocol):
     def store_completion(self) -> None:
         """Finish the input: every record is settled, or kept in the state."""
 
-    def new_failure_counter(self) -> FailureCounter:
+    def new_failure_counter(self) -> AuthorCodeFailureCounter:
         """Counts failures of the mapping."""
 
     @property
@@ -131,14 +131,14 @@ class StreamRunner:
         self._report, self._timings, self._matches, self._place = report, timings, matches, place
         self._references = References(target.name)
         self._coming = set(scopes)
-        self._held: dict[str, tuple[BoundStream, AwaitingParents]] = {}
+        self._held: dict[str, tuple[BoundStream, RecordsAwaitingParents]] = {}
         self._referring = DeferredDeletes(run.state, target.name, target.resources)
         self._updates = Counter[str]()  # by stream, those that its limits count
         self._deferred: dict[str, RunInput] = {}  # by the stream whose deletes come at the end
 
     def run(self, bound: BoundStream, source: RunInput) -> Steps:
         """Run one stream. Return False if nothing more can be delivered. LateError comes before anything is read."""
-        held = AwaitingParents(bound, self._state, self._references, self._coming)
+        held = RecordsAwaitingParents(bound, self._state, self._references, self._coming)
         self._held[bound.name] = bound, held
         try:
             goes_on = yield from self._run_part(bound, source, held)
@@ -159,20 +159,20 @@ class StreamRunner:
         while not is_done:
             is_done = True
             for bound, held in self._held.values():
-                planner = self._planner(held, Removals(), FailureCounter(bound, None))
-                chunks = None if bound.name in self._report.errors else planner.next_round()
+                planner = self._planner(held, Removals(), AuthorCodeFailureCounter(bound, None))
+                chunks = None if bound.name in self._report.errors else planner.plan_ready_cycles_or_removals()
                 while chunks is not None:
                     is_done = False
                     if not (yield from self._deliver_chunks(chunks)):
                         return False
-                    chunks = planner.next_round()
+                    chunks = planner.plan_ready_cycles_or_removals()
                 if planner.stopped is not None:
                     self._report.messages.add_error(bound.name, planner.stopped)
         for bound, held in self._held.values():
             if bound.name not in self._report.errors:
-                overdue = self._planner(held, Removals(), FailureCounter(bound, None)).plan_rejections(
-                    held.pop_late_as_dead_letters()
-                )
+                overdue = self._planner(
+                    held, Removals(), AuthorCodeFailureCounter(bound, None)
+                ).plan_given_dead_letters(held.pop_overdue_as_dead_letters())
                 if held.wait_start_by_overdue_record and not (yield from self._deliver_chunks(overdue)):
                     return False
                 held.make_held_records_idle()
@@ -192,7 +192,7 @@ class StreamRunner:
         """Delete what is gone and may be referred to, referring records first. Return as `run`."""
         for each in self._referring.plan_delete_rounds(self._new_planner_of_deletes):
             if not (yield from self._deliver_chunks(each.chunks)):
-                each.planner.count_unplanned_removals()
+                each.planner.count_unplanned_removals_as_carried_on()
                 self._report.tally(each.bound.name).count("carried_on", each.left)
                 self._deferred.pop(each.bound.name).close()
                 return False
@@ -204,8 +204,8 @@ class StreamRunner:
 
     def _new_planner_of_deletes(self, bound: BoundStream, gone: Removals) -> Planner:
         self._timings.begin_part(f"deleting {bound.name}", len(gone.removed))
-        nothing = AwaitingParents(bound, self._state, self._references, frozenset())
-        return self._planner(nothing, gone, FailureCounter(bound, None))
+        nothing = RecordsAwaitingParents(bound, self._state, self._references, frozenset())
+        return self._planner(nothing, gone, AuthorCodeFailureCounter(bound, None))
 
     def count_undelivered_as_carried_on(self) -> None:
         """Count as `carried_on` what still waits, and the deletes that were not begun."""
@@ -213,9 +213,9 @@ class StreamRunner:
             self._report.tally(name).count("carried_on", len(source.removals.removed))
             source.close()
         for bound, held in self._held.values():
-            self._report.tally(bound.name).count("carried_on", held.discard_all())
+            self._report.tally(bound.name).count("carried_on", held.discard_all_and_count())
 
-    def _run_part(self, bound: BoundStream, source: RunInput, held: AwaitingParents) -> Steps:
+    def _run_part(self, bound: BoundStream, source: RunInput, held: RecordsAwaitingParents) -> Steps:
         """Read and deliver what `RunInput.read_next_part` reads at once. Return as `run`."""
         with self._state.begin_read_only() as tx:
             unsettled = self._run.own_records.without_records_of_other_runs(
@@ -278,13 +278,17 @@ class StreamRunner:
         )
 
     def _planner(
-        self, held: AwaitingParents, gone: Removals, failing: FailureCounter, operations: Iterable[Operation] = ()
+        self,
+        held: RecordsAwaitingParents,
+        gone: Removals,
+        failing: AuthorCodeFailureCounter,
+        operations: Iterable[Operation] = (),
     ) -> Planner:
         tally, matches = self._report.tally(held.bound.name), self._matches.adoption_matches_of_stream(held.bound)
         return Planner(held, tally, self._run, gone=gone, failing=failing, operations=operations, matches=matches)
 
-    def _deliver_records(self, bound: BoundStream, source: RunInput, held: AwaitingParents) -> Steps:
-        gone = self._referring.defer(bound, source.removals)
+    def _deliver_records(self, bound: BoundStream, source: RunInput, held: RecordsAwaitingParents) -> Steps:
+        gone = self._referring.defer_deletes_of_referable_records(bound, source.removals)
         planner = self._planner(held, gone, source.new_failure_counter(), source.prepared_operations)
         records = source.records()
         self._timings.begin_part(f"sending {bound.name}", source.expected_record_count)
@@ -296,11 +300,11 @@ class StreamRunner:
                     planner.count_rest_as_carried_on(records)  # they stay in files that are not finished
                     self._give_up_deferred_deletes(bound)
                     return False
-                chunks = planner.next_round()
+                chunks = planner.plan_ready_cycles_or_removals()
             planner.count_rest_as_carried_on(records)
         finally:
             self._updates[bound.name] += planner.updates
-            planner.count_unplanned_removals()
+            planner.count_unplanned_removals_as_carried_on()
         if missed:
             missed.report()
         if planner.stopped is not None:
@@ -313,7 +317,7 @@ class StreamRunner:
         return True
 
     def _give_up_deferred_deletes(self, bound: BoundStream) -> None:
-        self._report.tally(bound.name).count("carried_on", self._referring.give_up(bound))
+        self._report.tally(bound.name).count("carried_on", self._referring.discard_deferred_deletes_and_count(bound))
 
     def _finish_input(self, bound: BoundStream, source: RunInput) -> None:
         self._timings.begin_part(f"remembering {bound.name}", None)

@@ -15,7 +15,7 @@ from crossdock.delta import state_comparison
 from crossdock.delta.changed_record_reading import (
     KeyedRecord,
     keys_filtered_out_now,
-    stored_records_prepared_again,
+    stored_records_repaired_and_filtered_again,
 )
 from crossdock.delta.latest_records import KEEP_TOGETHER, LatestRecords
 from crossdock.delta.row_preparation import (
@@ -42,11 +42,16 @@ from crossdock.runs.gone_records import GoneRecords, SecondReading, is_list_due_
 from crossdock.runs.imported_file_log import mapping_changed_since_text
 from crossdock.runs.parts_between_checkpoints import ReadParts, UnsortedError
 from crossdock.runs.planning.contributions_and_own_writes import Contributions
-from crossdock.runs.planning.mapping_to_drafts import FailureCounter
+from crossdock.runs.planning.mapping_to_drafts import AuthorCodeFailureCounter
 from crossdock.runs.planning.references import stored_key_by_trimmed_key
-from crossdock.runs.planning.removals import Completeness, Removals, remember_snapshot, warn_if_unlike_past_snapshots
+from crossdock.runs.planning.removals import (
+    Removals,
+    SnapshotCompleteness,
+    store_snapshot_for_later_comparisons,
+    warn_if_unlike_past_snapshots,
+)
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
-from crossdock.runs.planning.waiting_records import IdleWaits, UnchangedWaits
+from crossdock.runs.planning.waiting_records import IdleWaits, IdleWaitSeparator
 from crossdock.runs.refusals_to_send_records_twice import refuse_known_records_under_other_names
 from crossdock.state import DeadLetter, Intent, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index_files
@@ -131,7 +136,7 @@ class SourcePhases:
     def read_part_and_count_rows(
         self,
         scan: LatestRecords,
-        proof: Completeness,
+        proof: SnapshotCompleteness,
         advance: Callable[[int], None],
         known: Callable[[], pl.DataFrame | None] | None,
     ) -> Tally | None:
@@ -178,7 +183,7 @@ class SourcePhases:
         run.note(self._bound.name, text)
         return None
 
-    def _batches_of_phase(self, proof: Completeness) -> Iterable[RawBatch]:
+    def _batches_of_phase(self, proof: SnapshotCompleteness) -> Iterable[RawBatch]:
         bound, run, name = self._bound, self._bound.context.run, self._bound.name
         if self.phase == "changes":
             return (
@@ -196,7 +201,7 @@ class SourcePhases:
         )
         return self._batches_of_full_list(self._list, proof)
 
-    def _batches_of_full_list(self, parts: ReadParts, proof: Completeness) -> Iterable[RawBatch]:
+    def _batches_of_full_list(self, parts: ReadParts, proof: SnapshotCompleteness) -> Iterable[RawBatch]:
         """Yield the batches of a full list, which may be read again before a missing record counts as gone."""
         if self._bound.stream.on_gone == "nothing":
             return parts.batches_of_next_part()
@@ -213,7 +218,9 @@ class SourcePhases:
             self._seen.append(scan.latest.select(KEY_HASH))
         return before - scan.latest.height
 
-    def remove_records_with_doubtful_rows(self, scan: LatestRecords, changed: pl.DataFrame, proof: Completeness) -> int:
+    def remove_records_with_doubtful_rows(
+        self, scan: LatestRecords, changed: pl.DataFrame, proof: SnapshotCompleteness
+    ) -> int:
         """Remove from *scan* those of *changed* whose rows may not be theirs alone or not all, and count them."""
         found = None if self.phase == "open" else self._look.records_differing_when_reread(changed)
         if found is None:
@@ -318,7 +325,7 @@ class StreamInput:
         self._phases: SourcePhases | None = None
         self._is_held_back = False  # a part must be read again, so no later cursor is stored
         self._gone = GoneRecords(bound, state)
-        self._waits = UnchangedWaits(bound, takes_up_all=whole or digested)
+        self._waits = IdleWaitSeparator(bound, takes_up_all=whole or digested)
         load_untrimmed_keys(bound, state)
         self._begin_part()
 
@@ -328,7 +335,7 @@ class StreamInput:
         self._reset_latest_records()
         self._delta: state_comparison.Delta | None = None
         self._order: pl.Series | None = None  # the keys as listed, if the index has another order
-        self._completeness, self.removals = Completeness(), Removals()
+        self._completeness, self.removals = SnapshotCompleteness(), Removals()
         self._rows = self._known_count = self._known_changed = 0  # also records that the state knows, and their changes
         self._mapping_changed = ""
         self._still_dropped: dict[int, int | None] = {}  # fingerprints by key hashes
@@ -409,7 +416,7 @@ class StreamInput:
         waiting = {each.identity.key_hash for each in (*self._waiting, *self.idle_waits.records)}
         left_out = {*busy, *waiting, *found.changed[KEY_HASH].to_list()}
         with self._state.begin_read_only() as tx:
-            return [*Contributions(self._bound).operations_for_recreated(tx, left_out)]
+            return [*Contributions(self._bound).operations_for_records_created_again(tx, left_out)]
 
     def _time_of_mapping_change_text(self, tx: Transaction) -> str:
         return mapping_changed_since_text(tx, self._bound.name, self._bound.stream.version)
@@ -518,7 +525,13 @@ class StreamInput:
         known = key_index_files.empty_key_index_frame() if nothing else self._known_records()
         with self._state.begin_read_only() as tx:
             letters = tx.dead_letters.facts_of_all_letters_of_stream(self._bound.name)
-        compared = partial(state_comparison.compare, scan.latest, known, dead_letters=letters, unsettled=unsettled)
+        compared = partial(
+            state_comparison.compare_latest_records_with_state,
+            scan.latest,
+            known,
+            dead_letters=letters,
+            unsettled=unsettled,
+        )
         found = compared(waiting=self._waiting, idle=self.idle_waits.records, snapshot=snapshot)
         self._leave_out_dropped_records(found, letters)
         for unit, line in found.incomparable[[UNIT, LINE]].rows()[:1]:
@@ -613,8 +626,8 @@ class StreamInput:
             with self._state.begin() as tx:
                 tx.pending_approvals.request_approval(withheld.pending)
 
-    def new_failure_counter(self) -> FailureCounter:
-        return FailureCounter(self._bound, self._count_of_records_to_map + len(self.idle_waits.records))
+    def new_failure_counter(self) -> AuthorCodeFailureCounter:
+        return AuthorCodeFailureCounter(self._bound, self._count_of_records_to_map + len(self.idle_waits.records))
 
     @property
     def latest_records(self) -> LatestRecords:
@@ -634,7 +647,7 @@ class StreamInput:
         assert self._delta is not None
         waited = ((each.identity, each.raw) for each in self._waiting_decided_now())
         return chain(
-            stored_records_prepared_again(self._bound.stream, waited),
+            stored_records_repaired_and_filtered_again(self._bound.stream, waited),
             self._scan.read_chosen_records(self._delta.changed),
         )
 
@@ -693,7 +706,9 @@ class StreamInput:
         is_unproved = self.removals.unproved
         if (self._has_read_snapshot or listed) and (withheld is None or is_unproved):
             rows = self._rows if self._gone.listed_rows is None else self._gone.listed_rows
-            remember_snapshot(tx, self._bound, rows, self._completeness, self._run_id, unproved=is_unproved)
+            store_snapshot_for_later_comparisons(
+                tx, self._bound, rows, self._completeness, self._run_id, unproved=is_unproved
+            )
         return listed or not (withheld or is_unproved)  # a list of existing records is read in each run
 
     def _withdraw_approval_request(self, tx: Transaction) -> None:

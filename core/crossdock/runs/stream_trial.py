@@ -18,16 +18,23 @@ from msgspec import Struct, field
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.config.stream_configuration import DeclaredStream
-from crossdock.delta.changed_record_reading import stored_records_prepared_again
-from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_added_column, prepare
+from crossdock.delta.changed_record_reading import stored_records_repaired_and_filtered_again
+from crossdock.delta.row_preparation import (
+    DELETED,
+    KEY,
+    SKIP,
+    DeadLettersOfRowsWithoutKey,
+    add_key_filter_and_fingerprint_columns,
+    is_column_added_by_engine,
+)
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.mapping.declarative import list_elements_at_path
 from crossdock.reading.sources.run_context import SourceContext, create_run_folder
 from crossdock.resources import Reference
 from crossdock.runs.batches_read_from_connector import fetched_batches, pulled_batches
 from crossdock.runs.imported_file_log import NoIntake
-from crossdock.runs.planning.mapping_to_drafts import draft_of_record
-from crossdock.runs.planning.references import references_in
+from crossdock.runs.planning.mapping_to_drafts import map_record_to_draft_members
+from crossdock.runs.planning.references import collect_references_in_value
 from crossdock.state import RecordIdentity
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
@@ -127,7 +134,7 @@ def map_stored_record(
     Return None if a filter leaves it out now. Raises CrossdockError if the config has no such stream.
     """
     with _bind_stream(project, identity.stream, clock, SilentProgress()) as bound:
-        kept = next(stored_records_prepared_again(bound.stream, [(identity, raw)]), None)
+        kept = next(stored_records_repaired_and_filtered_again(bound.stream, [(identity, raw)]), None)
         return None if kept is None else _try_record(bound, kept.record, None)
 
 
@@ -206,7 +213,7 @@ def _try_record(bound: BoundStream, record: Record, problem: RecordError | None)
         return (
             TriedRecord(record, None, problem)
             if problem
-            else TriedRecord(record, draft_of_record(bound, record)[0], None)
+            else TriedRecord(record, map_record_to_draft_members(bound, record)[0], None)
         )
     except RecordError as error:
         return TriedRecord(record, None, error)
@@ -222,14 +229,16 @@ def _records(trial: Trial, batches: Iterator[RawBatch], most: int) -> Iterator[t
             else ([row] for row in rows)
         )
         for group in groups:
-            cells = tuple({name: cell for name, cell in row.items() if not is_added_column(name)} for row, _ in group)
+            cells = tuple(
+                {name: cell for name, cell in row.items() if not is_column_added_by_engine(name)} for row, _ in group
+            )
             first, problem = group[0]
             yield Record(first[KEY] or "", cells, source, tuple(row[LINE] for row, _ in group)), problem
 
 
 def _rows_kept_by_filters(trial: Trial, batch: RawBatch, most: int) -> Iterator[tuple[Row, RecordError | None]]:
     bound, trial.deleted = trial.bound, trial.deleted + len(batch.deleted)
-    frame = prepare(bound.stream, batch.source, batch.load())
+    frame = add_key_filter_and_fingerprint_columns(bound.stream, batch.source, batch.load())
     trial.filtered.update(dict(frame[SKIP].drop_nulls().value_counts().iter_rows()))
     frame = frame.filter(pl.col(SKIP).is_null())
     if bound.stream.deleted is not None:
@@ -237,7 +246,7 @@ def _rows_kept_by_filters(trial: Trial, batch: RawBatch, most: int) -> Iterator[
         frame = frame.filter(~pl.col(DELETED))
     if not bound.stream.group_by:
         frame = frame.head(most)
-    without_key = RowsWithoutKey(bound.stream, bound.name)
+    without_key = DeadLettersOfRowsWithoutKey(bound.stream, bound.name)
     without_key.add(batch.source, frame.filter(pl.col(KEY).is_null()))
     problems = {
         dead_letter.identity.line: RecordError(dead_letter.code, dead_letter.message, pointer=dead_letter.pointer)
@@ -268,7 +277,7 @@ def tried_record_document(tried: TriedRecord, personal: frozenset[str], *, raw: 
             name: PERSONAL if name in personal else _references_as_text(value) for name, value in tried.members.items()
         }
     visible = {str(value) for _, value in leaf_values(members)}
-    visible |= {part for reference in references_in(tried.members or {}) for part in reference.key_parts}
+    visible |= {part for reference in collect_references_in_value(tried.members or {}) for part in reference.key_parts}
     visible |= set(record.key_parts)
     return {
         "key": record.key,

@@ -10,14 +10,14 @@ from msgspec import structs
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
-from crossdock.delta.changed_record_reading import KeyedRecord, stored_records_prepared_again
+from crossdock.delta.changed_record_reading import KeyedRecord, stored_records_repaired_and_filtered_again
 from crossdock.errors import ConfigError, RefusedError, add_code_to_first_line
 from crossdock.pacing.request_allowance import Priority
 from crossdock.reading.sources.run_context import WaitingRun
 from crossdock.runs import stream_input
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.named_record_delivery import NamedRecordDelivery, check_streams_can_fetch
-from crossdock.runs.planning.mapping_to_drafts import FailureCounter
+from crossdock.runs.planning.mapping_to_drafts import AuthorCodeFailureCounter
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.runs.planning.waiting_records import IdleWaits
@@ -115,12 +115,12 @@ class ReplayInput:
     def expected_record_count(self) -> int:
         return len(self._dead_letters) + len(self.removals.removed)
 
-    def new_failure_counter(self) -> FailureCounter:
+    def new_failure_counter(self) -> AuthorCodeFailureCounter:
         """Return no limit: the records are dead letters already."""
-        return FailureCounter(self._bound, None)
+        return AuthorCodeFailureCounter(self._bound, None)
 
     def records(self) -> Iterator[KeyedRecord]:
-        return stored_records_prepared_again(
+        return stored_records_repaired_and_filtered_again(
             self._bound.stream, ((each.identity, each.raw) for each in self._dead_letters)
         )
 

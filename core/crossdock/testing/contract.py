@@ -18,7 +18,13 @@ from crossdock.config.project.connections_and_bound_streams import (
     Connection,
     write_conflict_messages_and_hints,
 )
-from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_added_column, prepare
+from crossdock.delta.row_preparation import (
+    DELETED,
+    KEY,
+    SKIP,
+    add_key_filter_and_fingerprint_columns,
+    is_column_added_by_engine,
+)
 from crossdock.errors import RecordError
 from crossdock.runs.batches_read_from_connector import fetched_batches
 from crossdock.testing.connector_context_and_reading import bind_checked_stream
@@ -175,14 +181,14 @@ def fetched_rows_by_key(bound: BoundStream, keys: Sequence[str]) -> dict[str, Ro
     for _, pages in groupby(batches, key=lambda batch: batch.source):
         rows = sorted((row for page in pages for row in _rows_kept_by_filters(bound, page)), key=itemgetter(KEY))
         for key, group in groupby(rows, key=itemgetter(KEY)):
-            cells = [{name: cell for name, cell in row.items() if not is_added_column(name)} for row in group]
+            cells = [{name: cell for name, cell in row.items() if not is_column_added_by_engine(name)} for row in group]
             found[key] = tuple(cells) if bound.stream.group_by else (cells[-1],)
     return found
 
 
 def _rows_kept_by_filters(bound: BoundStream, batch: RawBatch) -> list[dict[str, Any]]:
     """Keep the rows with a key that no filter leaves out and that are not marked as deleted."""
-    frame = prepare(bound.stream, batch.source, batch.load())
+    frame = add_key_filter_and_fingerprint_columns(bound.stream, batch.source, batch.load())
     frame = frame.filter(pl.col(SKIP).is_null() & pl.col(KEY).is_not_null())
     if bound.stream.deleted is not None:
         frame = frame.filter(~pl.col(DELETED))

@@ -17,9 +17,9 @@ from unittest import SkipTest, mock
 import polars as pl
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream
-from crossdock.delta.row_preparation import FP, KEY, prepare
+from crossdock.delta.row_preparation import FP, KEY, add_key_filter_and_fingerprint_columns
 from crossdock.errors import RecordError
-from crossdock.runs.planning.mapping_to_drafts import draft_of_record
+from crossdock.runs.planning.mapping_to_drafts import map_record_to_draft_members
 from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.testing.connector_under_test import (
     StreamUnderTest,
@@ -257,7 +257,7 @@ class _Problem(NamedTuple):
 
 def _draft_or_problem(bound: BoundStream, record: Record) -> dict[str, Any] | _Problem:
     try:
-        return draft_of_record(bound, record)[0]
+        return map_record_to_draft_members(bound, record)[0]
     except RecordError as error:
         return _Problem(error.code, str(error))
 
@@ -266,7 +266,7 @@ def _row_keys_and_fingerprints(bound: BoundStream, record: Record) -> list[tuple
     """Return the key and the fingerprint of each row, as a run compares them."""
     rows = [{JSON: row[JSON]} if JSON in row else row for row in record.rows]
     frame = pl.DataFrame(rows, schema=dict.fromkeys(rows[0], pl.String)).with_row_index(LINE, 1).cast({LINE: pl.UInt64})
-    return prepare(bound.stream, record.source, frame).select(KEY, FP).rows()
+    return add_key_filter_and_fingerprint_columns(bound.stream, record.source, frame).select(KEY, FP).rows()
 
 
 def _numbers(made: dict[str, Any] | _Problem) -> Collection[Decimal]:

@@ -14,7 +14,7 @@ from crossdock.mapping.resource_types import make_platform_external_id
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.platform.platform_config import Profile
 from crossdock.runs.planning.binding_csv import COLUMNS, import_bindings
-from crossdock.runs.planning.references import references_in
+from crossdock.runs.planning.references import collect_references_in_value
 from crossdock.runs.stream_trial import Trial
 from crossdock.sandbox.write_operations import GIVEN_ID_HEADER
 from crossdock.values import exact_json
@@ -45,7 +45,7 @@ def referenced_records_no_trial_creates(trials: Iterable[Trial]) -> dict[RecordN
                 names[own] = tried.record.key_parts[0]
             else:
                 names.setdefault(own)
-            for each in references_in(tried.members or {}):
+            for each in collect_references_in_value(tried.members or {}):
                 names.setdefault((each.resource, *bound.namespace_and_key_of_reference(each)))
     return {name: target_id for name, target_id in names.items() if name not in created}
 

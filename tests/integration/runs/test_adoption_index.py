@@ -18,7 +18,7 @@ from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import adoptable_record_reading
 from crossdock.runs.adoptable_record_reading import AdoptableRecordReader
 from crossdock.runs.imported_file_log import NoIntake
-from crossdock.runs.planning.adoptable_records import LiveValueIndex
+from crossdock.runs.planning.adoptable_records import TargetMemberValueIndex
 from crossdock.runs.platform_source import live_records_for_comparisons
 from crossdock.state import Binding, Intent, RecordIdentity, State
 from crossdock.testing.manual_clock import ManualClock
@@ -46,8 +46,8 @@ def reader(erp: Reading, state: State, clock: Clock | None = None) -> AdoptableR
     return AdoptableRecordReader(erp.project.platform, run, state, SCOPE, "sku")
 
 
-def read(erp: Reading, state: State) -> LiveValueIndex:
-    index = LiveValueIndex()
+def read(erp: Reading, state: State) -> TargetMemberValueIndex:
+    index = TargetMemberValueIndex()
     reader(erp, state).read_changes_into_index(index)
     index.sort()
     return index
@@ -97,7 +97,7 @@ def test_later_only_what_has_changed_is_read(erp: Reading, state: State, monkeyp
     """As far as the platform says when; and a run that is stopped reads no further."""
     monkeypatch.setattr(adoptable_record_reading, "OVERLAP_S", 0.0)
     monkeypatch.setattr(live_records_for_comparisons, "PAGE_SIZE", 1)
-    ids, index, made = erp.products(3), LiveValueIndex(), reader(erp, state)
+    ids, index, made = erp.products(3), TargetMemberValueIndex(), reader(erp, state)
     made.read_changes_into_index(index)
     index.sort()
     erp.client.products.update(ids[1], {"sku": "new"})
@@ -123,7 +123,7 @@ def test_a_time_in_the_future_hides_no_later_change(
     erp.products(3)
     made = reader(erp, state, ManualClock())  # long before the platform's clock
     for _ in range(2):
-        made.read_changes_into_index(LiveValueIndex())
+        made.read_changes_into_index(TargetMemberValueIndex())
     assert len(erp.requested("/api/v1/catalog/products")) == 3 + 3
 
 
@@ -133,4 +133,4 @@ def test_a_record_without_an_id_is_refused(erp: Reading, state: State, item: obj
     page, made = {"data": [item], "nextCursor": None}, reader(erp, state)
     made.run = replace(made.run, transport=httpx.MockTransport(lambda _: httpx.Response(200, json=page)))
     with pytest.raises(RefusedError, match="without a valid id"):
-        made.read_changes_into_index(LiveValueIndex())
+        made.read_changes_into_index(TargetMemberValueIndex())

@@ -12,7 +12,7 @@ import yaml
 from crossdock.config.project import project
 from crossdock.errors import FindingsError, RecordError, RemoteError
 from crossdock.mapping.resource_types import personal_members
-from crossdock.runs.planning.mapping_to_drafts import draft_of_record
+from crossdock.runs.planning.mapping_to_drafts import map_record_to_draft_members
 from crossdock.sources import Api
 from crossdock.targets import Answer, BatchProfile, ExpectedRecord, Outcome, Request, Update
 from crossdock.testing import ManualClock
@@ -194,7 +194,7 @@ def test_a_bad_draft_names_the_member_as_the_config_does(tmp_path: Path) -> None
     bound = loaded.connections[1].bind_stream("wms.orders", stream, targets, context)
     record = Record("1", ({"ORDER": "1", "OWNER": "acme", "SKU": "", "NAME": ""},), "f.csv", (2,))
     with pytest.raises(RecordError) as refused:
-        draft_of_record(bound, record)
+        map_record_to_draft_members(bound, record)
     assert refused.value.pointer == "/owner_id"
 
 

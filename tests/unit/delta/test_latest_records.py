@@ -18,7 +18,7 @@ from crossdock.delta import changed_record_reading, state_comparison
 from crossdock.delta import latest_records as scan_module
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, prepare
+from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, add_key_filter_and_fingerprint_columns
 from crossdock.errors import ConnectorError, RefusedError
 from crossdock.mapping.row_order_and_cursors import Cursor
 from crossdock.mapping.stream_declaration import Filter, Repair, SuspiciousLimit
@@ -69,7 +69,7 @@ def test_a_column_may_have_any_name(fact: str, as_json: bool, tmp_path: Path) ->
             scan, tally = scanned(stream, [rows], tmp_path)
         except RefusedError as refused:
             return (str(refused).replace(name, "X"),)
-        fps = prepare(stream, "a", rows.load())[FP].to_list()
+        fps = add_key_filter_and_fingerprint_columns(stream, "a", rows.load())[FP].to_list()
         return (
             [fps.index(each) for each in fps],
             tally,
@@ -303,7 +303,9 @@ def test_rows_that_may_have_changed_are_held(tmp_path: Path, again: bool) -> Non
     scan, tally = LatestRecords(stream, "w.things", tmp_path), Tally()
     scan.find_latest_of_each_key(parts, tally, lambda _rows: None, lambda: known_of(first))
     assert scan.latest[SAME].sum() == 998
-    found = state_comparison.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
+    found = state_comparison.compare_latest_records_with_state(
+        scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True
+    )
     assert (found.unchanged, found.changed.height, found.gone.len()) == (998, 3, 0)
     held = {
         read.record.key: (read.record.row["V"], read.record.lines) for read in scan.read_chosen_records(found.changed)
@@ -320,7 +322,9 @@ def test_rows_beyond_the_bound_are_read_again(tmp_path: Path, monkeypatch: pytes
     reads: list[Sequence[int] | None] = []
     scan, tally = LatestRecords(Things(), "w.things", tmp_path), Tally()
     scan.find_latest_of_each_key(rereadable(changed, 30, reads), tally, lambda _rows: None, lambda: known_of(first))
-    found = state_comparison.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
+    found = state_comparison.compare_latest_records_with_state(
+        scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True
+    )
     assert [read.record.row["V"] for read in scan.read_chosen_records(found.changed)] == ["b"] * 80
     assert reads == [list(range(22, 102))]
 
@@ -338,7 +342,9 @@ def test_held_and_other_rows_are_the_same_records(tmp_path: Path, monkeypatch: p
     parts = [*rereadable(batch(rows[0], "a"), 20), *rereadable(batch(rows[1], "b"), 20), reversed_part]
     scan, tally = LatestRecords(stream, "w.things", tmp_path), Tally()
     scan.find_latest_of_each_key(parts, tally, lambda _rows: None, lambda: known_of(first))
-    found = state_comparison.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
+    found = state_comparison.compare_latest_records_with_state(
+        scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True
+    )
     expected = {
         row["K"]: (row["V"][1:], row["T"], row["T"], (number + 2,))
         for part in rows

@@ -174,7 +174,9 @@ def test_a_number_of_another_length_than_the_stored_one_is_found(tmp_path: Path)
         scan, _ = scanned(Things(order_by=("T", "V")), [batch([{"K": "1", "T": text, "V": "x"}])], tmp_path)
         for stored in (*differing, *others):
             known = _known(scan, stored)
-            found = state_comparison.compare(scan.latest, known, waiting=[], unsettled=[], snapshot=False)
+            found = state_comparison.compare_latest_records_with_state(
+                scan.latest, known, waiting=[], unsettled=[], snapshot=False
+            )
             assert found.incomparable.height == (stored in differing), stored
 
 
@@ -190,9 +192,13 @@ def test_a_time_with_another_offset_than_the_stored_one_is_found(
     """Text of summer and winter time cannot be compared; the records are neither ignored nor delivered."""
     monkeypatch.setattr(row_preparation, "_AT_ONCE", parts)
     scan, _ = scanned(Things(order_by=("T",)), [batch([{"K": str(n), "T": WINTER} for n in range(9)])], tmp_path)
-    found = state_comparison.compare(scan.latest, _known(scan, SUMMER), waiting=[], unsettled=[], snapshot=False)
+    found = state_comparison.compare_latest_records_with_state(
+        scan.latest, _known(scan, SUMMER), waiting=[], unsettled=[], snapshot=False
+    )
     assert found.incomparable.height == 9
-    same = state_comparison.compare(scan.latest, _known(scan, WINTER), waiting=[], unsettled=[], snapshot=False)
+    same = state_comparison.compare_latest_records_with_state(
+        scan.latest, _known(scan, WINTER), waiting=[], unsettled=[], snapshot=False
+    )
     assert (same.incomparable.height, same.changed.height) == (0, 9)
 
 
@@ -200,11 +206,15 @@ def test_positions_of_another_declaration_are_not_compared(tmp_path: Path) -> No
     """After ``as: instant`` is declared, a record is not older than what was stored as text."""
     scan, _ = scanned(Things(order_by=(INSTANT,)), [batch([{"K": "1", "T": WINTER}])], tmp_path)
     for stored in (SUMMER, "~", ""):
-        found = state_comparison.compare(scan.latest, _known(scan, stored), waiting=[], unsettled=[], snapshot=False)
+        found = state_comparison.compare_latest_records_with_state(
+            scan.latest, _known(scan, stored), waiting=[], unsettled=[], snapshot=False
+        )
         assert (found.changed.height, found.ignored, found.incomparable.height) == (1, 0, 0)
     newer = position_prefix_from_order_hash([INSTANT]) + INSTANT.position({"T": "2027-01-01T00:00:00Z"})
     assert (
-        state_comparison.compare(scan.latest, _known(scan, newer), waiting=[], unsettled=[], snapshot=False).ignored
+        state_comparison.compare_latest_records_with_state(
+            scan.latest, _known(scan, newer), waiting=[], unsettled=[], snapshot=False
+        ).ignored
         == 1
     )
     assert scan.latest[POSITION].to_list() == [

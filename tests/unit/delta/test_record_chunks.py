@@ -24,7 +24,7 @@ def test_chunks_are_small_where_records_are_large(monkeypatch: pytest.MonkeyPatc
 
     def chunk_sizes(cells: Mapping[str, str | None]) -> list[int]:
         reads = (keyed(number, cells) for number in range(100))
-        return [len(chunk) for chunk in changed_record_reading.in_chunks(reads, 30)]
+        return [len(chunk) for chunk in changed_record_reading.chunks_of_bounded_count_and_size(reads, 30)]
 
     monkeypatch.setattr(changed_record_reading, "MAX_BYTES", 10_000)
     assert chunk_sizes({"K": "a"}) == [30, 30, 30, 10]
@@ -39,7 +39,7 @@ def test_chunks_keep_every_record_in_order(lengths: list[int], most: int) -> Non
     reads = [keyed(number, {"K": "a" * length}) for number, length in enumerate(lengths)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(changed_record_reading, "MAX_BYTES", 10_000)
-        chunks = list(changed_record_reading.in_chunks(iter(reads), most))
+        chunks = list(changed_record_reading.chunks_of_bounded_count_and_size(iter(reads), most))
     assert [read for chunk in chunks for read in chunk] == reads
     for chunk in chunks:
         assert 1 <= len(chunk) <= most

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.delta.things import Rows, Things, batch, scanned
 
-from crossdock.delta.changed_record_reading import stored_records_prepared_again
+from crossdock.delta.changed_record_reading import stored_records_repaired_and_filtered_again
 from crossdock.mapping.stream_declaration import Repair
 from crossdock.values.raw_rows_and_records import JSON, RawBatch
 
@@ -36,7 +36,7 @@ def test_a_kept_record_is_repaired_as_one_that_is_read(
     read = _read(Things(columns=now, **group), [batch(ROWS)], tmp_path)
     stored = [(each.identity, each.record.raw()) for each in kept]
     for _ in range(2):  # a record may be rejected again, and kept again
-        again = list(stored_records_prepared_again(Things(columns=now, **group), stored))
+        again = list(stored_records_repaired_and_filtered_again(Things(columns=now, **group), stored))
         assert [each.record for each in again] == [each.record for each in read]
         stored = [(each.identity, each.record.raw()) for each in again]
 
@@ -46,7 +46,7 @@ def test_a_new_repair_of_a_path_finds_it_in_the_object(tmp_path: Path) -> None:
     page = RawBatch.json([{"K": "x1", "a": {"b": "7 kg"}}], source="page", key=["K"])
     kept = _read(Things(), [page], tmp_path)
     stream = Things(columns={"a.b": Repair(strip_suffix=" kg"), "K": Repair(strip_prefix="x")})
-    (again,) = stored_records_prepared_again(stream, [(each.identity, each.record.raw()) for each in kept])
+    (again,) = stored_records_repaired_and_filtered_again(stream, [(each.identity, each.record.raw()) for each in kept])
     assert {name: text for name, text in again.record.row.items() if name != JSON} == {"K": "x1", "a.b": "7"}
 
 

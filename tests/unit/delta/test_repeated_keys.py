@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from crossdock.delta.latest_records import EXAMPLES, RepeatedKey, RepeatedKeys, RepeatedRows
+from crossdock.delta.latest_records import EXAMPLES, RepeatedKey, RepeatedKeys, RowsOfRepeatedKeys
 from crossdock.delta.row_preparation import DELETED, KEY_HASH, UNIT
 from crossdock.values.raw_rows_and_records import LINE
 
@@ -27,14 +27,14 @@ def read(chosen: pl.DataFrame) -> Iterator[Any]:
         yield SimpleNamespace(identity=SimpleNamespace(key=f"K{key_hash % BIG}", key_hash=key_hash))
 
 
-def found(repeated: RepeatedRows, *, with_examples: bool = True) -> RepeatedKeys:
+def found(repeated: RowsOfRepeatedKeys, *, with_examples: bool = True) -> RepeatedKeys:
     return repeated.repeated_keys(read, lambda unit, line: f"{unit}.csv:{line}", with_examples=with_examples)
 
 
 def test_a_key_has_its_places() -> None:
     """In the order of files and lines; of many, the first and the last, which counts."""
     listed = rows((BIG + 1, 0, 2), (2, 0, 3), (2, 1, 4), (2, 1, 5), (2, 2, 1), (BIG + 1, 1, 7))
-    repeated = RepeatedRows(rows((BIG + 1, 1, 7), (2, 2, 1)), listed)
+    repeated = RowsOfRepeatedKeys(rows((BIG + 1, 1, 7), (2, 2, 1)), listed)
     examples = RepeatedKey("K1", ("0.csv:2", "1.csv:7")), RepeatedKey("K2", ("0.csv:3", "1.csv:4", "2.csv:1"))
     assert found(repeated) == RepeatedKeys(2, examples)
     assert found(repeated, with_examples=False) == RepeatedKeys(2)
@@ -43,14 +43,14 @@ def test_a_key_has_its_places() -> None:
 def test_few_are_told() -> None:
     """All are counted."""
     last = rows(*((number, 0, number + 1) for number in range(9)))
-    made = found(RepeatedRows(last, last))
+    made = found(RowsOfRepeatedKeys(last, last))
     assert (made.number, len(made.examples)) == (9, EXAMPLES)
 
 
 @pytest.mark.parametrize(
     ("repeated", "number"),
-    [(RepeatedRows(), 0), (RepeatedRows(rows((1, 0, 0), deleted=1), rows((1, 0, 0))), 1)],
+    [(RowsOfRepeatedKeys(), 0), (RowsOfRepeatedKeys(rows((1, 0, 0), deleted=1), rows((1, 0, 0))), 1)],
 )
-def test_what_no_row_shows_has_no_example(repeated: RepeatedRows, number: int) -> None:
+def test_what_no_row_shows_has_no_example(repeated: RowsOfRepeatedKeys, number: int) -> None:
     """Nothing was repeated, or the key was named as deleted last."""
     assert found(repeated) == (number, ())

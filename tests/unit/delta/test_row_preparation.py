@@ -21,11 +21,11 @@ from crossdock.delta.row_preparation import (
     KEY_HASH,
     POSITION,
     SKIP,
-    prepare,
-    rows_where,
+    add_key_filter_and_fingerprint_columns,
+    filter_rows_in_slices,
+    repair_and_add_key_columns,
     rows_with_given_keys,
     split_into_parts_by_key,
-    with_key_columns,
 )
 from crossdock.errors import RefusedError
 from crossdock.mapping.stream_declaration import Filter, Repair
@@ -46,7 +46,9 @@ CELL = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 def test_any_position_can_be_stored(texts: list[str]) -> None:
     """A position has no NUL, which PostgreSQL refuses; text without one is unchanged."""
     rows = [{"K": "1", "AT": text} for text in texts]
-    positions = prepare(Things(order_by=("AT",)), "a", batch(rows).load())[POSITION].to_list()
+    positions = add_key_filter_and_fingerprint_columns(Things(order_by=("AT",)), "a", batch(rows).load())[
+        POSITION
+    ].to_list()
     assert all(is_storable(position) for position in positions)
     assert positions == [text.replace("\0", "\x01") for text in texts]
 
@@ -55,7 +57,7 @@ def test_any_position_can_be_stored(texts: list[str]) -> None:
 def test_keys_equal_their_text_form(cells: list[tuple[str | None, str | None]]) -> None:
     """A key in columns is `key_text` of its parts; it is null if a part is empty or too long."""
     rows: Rows = [{"K": first, "L": second} for first, second in cells]
-    keys = prepare(Things(key=("K", "L")), "a", batch(rows).load())[KEY].to_list()
+    keys = add_key_filter_and_fingerprint_columns(Things(key=("K", "L")), "a", batch(rows).load())[KEY].to_list()
     for parts, key in zip(cells, keys, strict=True):
         trimmed = [(part or "").strip(BLANKS) for part in parts]
         valid = all(part and len(part.encode()) <= MAX_KEY_BYTES for part in trimmed)
@@ -71,11 +73,15 @@ def test_white_space_around_a_key_changes_neither_key_nor_fingerprint(cells: lis
     plain = [text.strip(BLANKS) for _, text, _ in cells]
     padded = ["".join(parts) for parts in cells]
     counted: list[int] = []
-    found = prepare(Things(), "a", batch([{"K": key} for key in padded]).load(), counted.append)
-    expected = prepare(Things(), "a", batch([{"K": key} for key in plain]).load())
+    found = add_key_filter_and_fingerprint_columns(
+        Things(), "a", batch([{"K": key} for key in padded]).load(), counted.append
+    )
+    expected = add_key_filter_and_fingerprint_columns(Things(), "a", batch([{"K": key} for key in plain]).load())
     assert found.equals(expected)
     assert sum(counted) == sum(one != other for one, other in zip(plain, padded, strict=True))
-    written = prepare(Things(trim_keys=False), "a", batch([{"K": key} for key in padded]).load())
+    written = add_key_filter_and_fingerprint_columns(
+        Things(trim_keys=False), "a", batch([{"K": key} for key in padded]).load()
+    )
     assert written[KEY].to_list() == [key_text([key]) for key in padded]
 
 
@@ -87,14 +93,19 @@ def test_isspace_and_blanks_agree() -> None:
 def test_records_of_before_keep_their_names() -> None:
     """A record that is stored with white space around its key is the same when that is gone."""
     rows = batch([{"K": "0017"}, {"K": " 0017"}, {"K": "0018"}]).load()
-    assert prepare(Things(earlier_keys={"0017": "%200017"}), "a", rows)[KEY].to_list() == ["%200017", "%200017", "0018"]
+    assert add_key_filter_and_fingerprint_columns(Things(earlier_keys={"0017": "%200017"}), "a", rows)[
+        KEY
+    ].to_list() == ["%200017", "%200017", "0018"]
 
 
 def test_named_gives_the_keys_of_prepare() -> None:
     """Rows that are read a second time get the same keys, from repaired text."""
     stream = Things(columns={"K": Repair(strip_suffix=".0")}, skip={"x": Filter(field="V", equals="x")})
     frame = batch([{"K": "7.0", "V": "x"}, {"K": "8.0", "V": ""}]).load()
-    prepared, again = prepare(stream, "a", frame), with_key_columns(stream, frame)
+    prepared, again = (
+        add_key_filter_and_fingerprint_columns(stream, "a", frame),
+        repair_and_add_key_columns(stream, frame),
+    )
     assert prepared[SKIP].to_list() == ["x", None]
     assert again[KEY].to_list() == ["7", "8"]
     assert again.select(KEY, KEY_HASH, "K").equals(prepared.select(KEY, KEY_HASH, "K"))
@@ -122,7 +133,7 @@ def test_parts_are_a_partition(keys: list[int], at_once: int) -> None:
         patch.setattr(row_preparation, "_AT_ONCE", at_once)
         assert sorted(key for (part,) in split_into_parts_by_key(frame) for key in part[KEY_HASH]) == sorted(keys)
         assert rows_with_given_keys(frame, frame[KEY_HASH].head(2))[KEY_HASH].to_list() == keys[:2]
-        assert rows_where(frame, pl.lit(value=False)).is_empty()
+        assert filter_rows_in_slices(frame, pl.lit(value=False)).is_empty()
 
 
 # ---- rows of JSON
@@ -139,7 +150,7 @@ def test_json_records_differ_where_a_used_path_differs(items: list[object], uses
         for item in items
     ]
     for stream, values in ((Things(uses=uses), texts), (Things(), frame[JSON].to_list())):
-        fingerprints = prepare(stream, "page", frame)[FP].to_list()
+        fingerprints = add_key_filter_and_fingerprint_columns(stream, "page", frame)[FP].to_list()
         for number in range(1, len(items)):
             assert (fingerprints[0] == fingerprints[number]) is (values[0] == values[number])
 
@@ -148,17 +159,20 @@ def test_the_key_of_json_records_may_be_made_before() -> None:
     """A connector that names its key in each batch has the same keys and fingerprints."""
     items = [{"a": {"b": 1}, "c": "x"}]
     stream = Things(key=("a.b",), uses=("c",))
-    early, late = (prepare(stream, "page", RawBatch.json(items, source="page", key=key).load()) for key in ("a.b", ()))
+    early, late = (
+        add_key_filter_and_fingerprint_columns(stream, "page", RawBatch.json(items, source="page", key=key).load())
+        for key in ("a.b", ())
+    )
     assert early.select(sorted(early.columns)).equals(late.select(sorted(late.columns)))
-    assert with_key_columns(stream, RawBatch.json(items, source="page").load())[KEY].to_list() == ["1"]
+    assert repair_and_add_key_columns(stream, RawBatch.json(items, source="page").load())[KEY].to_list() == ["1"]
 
 
 def test_a_json_pointer_is_a_path() -> None:
     """It names members that have dots, too; a member with the name of the whole pointer comes first."""
     frame = RawBatch.json([{"a": {"b.c": 1}}], source="page").load()
-    assert prepare(Things(key=("/a/b.c",)), "page", frame)[KEY].to_list() == ["1"]
+    assert add_key_filter_and_fingerprint_columns(Things(key=("/a/b.c",)), "page", frame)[KEY].to_list() == ["1"]
     odd = RawBatch.json([{"/a": 1}], source="page").load()
-    assert prepare(Things(key=("/a",)), "page", odd)[KEY].to_list() == ["1"]
+    assert add_key_filter_and_fingerprint_columns(Things(key=("/a",)), "page", odd)[KEY].to_list() == ["1"]
 
 
 def test_a_value_that_is_no_exact_json_is_no_key_and_matches_no_filter() -> None:
@@ -169,7 +183,7 @@ def test_a_value_that_is_no_exact_json_is_no_key_and_matches_no_filter() -> None
     stream = Things(
         key=("a",), skip={"other": Filter(field="c", empty=True)}, deleted=Filter(field="b", one_of=("1", "2"))
     )
-    found = prepare(stream, "page", RawBatch.json(items, source="page").load())
+    found = add_key_filter_and_fingerprint_columns(stream, "page", RawBatch.json(items, source="page").load())
     assert found[KEY].to_list() == [None, "1", "x%20y"]
     assert found[SKIP].to_list() == [None, None, "other"]
     assert found[DELETED].to_list() == [False, False, True]
@@ -180,4 +194,4 @@ def test_rows_that_claim_to_be_json_are_checked(text: str) -> None:
     """A connector that makes them itself may be wrong."""
     frame = batch([{JSON: text}]).load()
     with pytest.raises(RefusedError, match="contains text that is not JSON"):
-        prepare(Things(), "page", frame)
+        add_key_filter_and_fingerprint_columns(Things(), "page", frame)

@@ -16,7 +16,7 @@ from tests.unit.delta.things import Rows, Things, batch, known_of, rereadable, s
 
 from crossdock.delta import changed_record_reading, latest_records
 from crossdock.delta.latest_records import LatestRecords
-from crossdock.delta.row_preparation import KEY_HASH, prepare
+from crossdock.delta.row_preparation import KEY_HASH, add_key_filter_and_fingerprint_columns
 from crossdock.errors import RefusedError
 from crossdock.mapping.stream_declaration import Repair
 from crossdock.values.raw_rows_and_records import RawBatch
@@ -67,7 +67,10 @@ def test_many_files_are_prepared_at_once(tmp_path: Path) -> None:
     """A thousand files of one row are one call, and the records are found without reading a file again."""
     reads: list[Sequence[int] | None] = []
     parts = [rereadable(batch([{"K": f"{n}", "V": "a"}], f"{n}.csv"), 1, reads)[0] for n in range(1_000)]
-    with mock.patch("crossdock.delta.changed_record_reading.prepare", wraps=prepare) as prepared:
+    with mock.patch(
+        "crossdock.delta.changed_record_reading.add_key_filter_and_fingerprint_columns",
+        wraps=add_key_filter_and_fingerprint_columns,
+    ) as prepared:
         scan, _ = scanned(Things(mode="append"), parts, tmp_path)
         assert [each.record.key for each in scan.read_chosen_records(scan.latest)] == [f"{n}" for n in range(1_000)]
     assert prepared.call_count == 1
@@ -81,7 +84,10 @@ def test_files_are_prepared_together_up_to_a_size(tmp_path: Path) -> None:
     limit = 4 * int(files[0].load().estimated_size())
     with (
         mock.patch.object(changed_record_reading, "_BYTES_AT_ONCE", limit),
-        mock.patch("crossdock.delta.changed_record_reading.prepare", wraps=prepare) as prepared,
+        mock.patch(
+            "crossdock.delta.changed_record_reading.add_key_filter_and_fingerprint_columns",
+            wraps=add_key_filter_and_fingerprint_columns,
+        ) as prepared,
     ):
         scanned(Things(mode="append"), [*goes_on, *files], tmp_path)
     assert prepared.call_count == 2

@@ -18,7 +18,7 @@ from crossdock.delta import row_preparation, state_comparison
 from crossdock.delta.fingerprint import HASH, key_hashes
 from crossdock.delta.latest_records import LatestRecords
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME, UNIT
-from crossdock.delta.state_comparison import KeyOrder
+from crossdock.delta.state_comparison import KnownKeysInExportOrder
 from crossdock.state import Binding, DeadLetter, DeadLetterFacts, RecordIdentity, Scope, State, WaitingRecord
 from crossdock.state.sidecar_files.key_index_files import KNOWN_FP
 from crossdock.values.raw_rows_and_records import LINE, RawBatch
@@ -34,7 +34,7 @@ def latest(read: dict[int, int], known: pl.DataFrame | None = None) -> pl.DataFr
     same = (
         pl.Series([False] * frame.height, dtype=pl.Boolean)
         if known is None
-        else KeyOrder(known).unchanged_row_mask(frame)
+        else KnownKeysInExportOrder(known).unchanged_row_mask(frame)
     )
     place = pl.int_range(frame.height, dtype=pl.UInt32, eager=True)
     return frame.with_columns(same.alias(SAME), place.alias(LINE), pl.lit(0, pl.UInt32).alias(UNIT))
@@ -74,7 +74,7 @@ def test_every_key_is_in_the_right_group(
     frame = known_as(known)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_preparation, "_AT_ONCE", parts)
-        found = state_comparison.compare(
+        found = state_comparison.compare_latest_records_with_state(
             latest(read, frame if aligned else None),
             frame,
             dead_letters=dead_letters,
@@ -101,7 +101,9 @@ def test_gone_and_waiting_records_are_found_among_recognised_rows(tmp_path: Path
     assert scan.latest[SAME].sum() == (0 if grouped else 8)
     hashes = key_hashes(["2", "4"])
     waits = WaitingRecord(RecordIdentity("w.things", "2", hashes["2"], 1, None, "f", 1), [], {})
-    found = state_comparison.compare(scan.latest, known_of(first), waiting=[waits], unsettled=[], snapshot=True)
+    found = state_comparison.compare_latest_records_with_state(
+        scan.latest, known_of(first), waiting=[waits], unsettled=[], snapshot=True
+    )
     assert (found.unchanged, found.changed.height) == (8, 0)
     assert (found.gone.to_list(), found.replaced, found.unmoved) == ([hashes["4"]], [hashes["2"]], [hashes["2"]])
 
@@ -113,7 +115,9 @@ def test_the_dead_letter_of_a_refused_removal_stays(tmp_path: Path) -> None:
     a, b = key_hashes(["a", "b"]).values()
     letters = [DeadLetterFacts(a, None, None, "rejected", "remove"), DeadLetterFacts(b, 2, None, "rejected", "whole")]
     known = known_as({a: 1, b: 1})
-    found = state_comparison.compare(scan.latest, known, dead_letters=letters, waiting=[], unsettled=[], snapshot=False)
+    found = state_comparison.compare_latest_records_with_state(
+        scan.latest, known, dead_letters=letters, waiting=[], unsettled=[], snapshot=False
+    )
     assert (set(found.deleted), found.cured) == ({a, b}, [b])
 
 
@@ -149,7 +153,7 @@ def test_the_delta_of_a_scan_and_a_state(state: State, tmp_path: Path) -> None:
         tx.dead_letters.put([dead_letter], run_id=run, at=AT)
         dead_letters = tx.dead_letters.facts_of_all_letters_of_stream("w.things")
     known = state.key_index_frame_of_scope(SCOPE)
-    found = state_comparison.compare(
+    found = state_comparison.compare_latest_records_with_state(
         scan.latest, known, dead_letters=dead_letters, waiting=[waits, old], unsettled=[], snapshot=True
     )
     names = {key_hash: key for key, key_hash in hashes.items()}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crossdock.delta.fingerprint import HASH
 from crossdock.delta.row_preparation import FP, KEY_HASH
-from crossdock.delta.state_comparison import KeyOrder
+from crossdock.delta.state_comparison import KnownKeysInExportOrder
 from crossdock.state.sidecar_files.key_index_files import KNOWN_FP
 
 Pair = tuple[int, int]
@@ -25,7 +25,7 @@ def frame(pairs: Sequence[Pair], fingerprints: str, kind: pl.DataType | type[pl.
 
 def same(known: Sequence[Pair], rows: Sequence[Pair], size: int) -> list[bool]:
     """The result for *rows* in batches of *size*."""
-    key_order = KeyOrder(frame(known, KNOWN_FP, pl.UInt64))
+    key_order = KnownKeysInExportOrder(frame(known, KNOWN_FP, pl.UInt64))
     parts = [rows[start : start + size] for start in range(0, len(rows), size)] or [[]]
     return [found for part in parts for found in key_order.unchanged_row_mask(frame(part, FP, HASH)).to_list()]
 
@@ -60,7 +60,7 @@ def test_it_stays_aligned_across_batches(size: int, new: set[int], gone: set[int
     """Each new or gone row, also at the edge of a batch, costs at most one search; aligned rows cost none."""
     known = [(key, key) for key in range(200)]
     rows = [pair for key in range(200) for pair in [(1000 + key, 0)] * (key in new) + [(key, key)] * (key not in gone)]
-    key_order = KeyOrder(frame(known, KNOWN_FP, pl.UInt64))
+    key_order = KnownKeysInExportOrder(frame(known, KNOWN_FP, pl.UInt64))
     parts = [rows[start : start + size] for start in range(0, len(rows), size)]
     found = [one for part in parts for one in key_order.unchanged_row_mask(frame(part, FP, HASH)).to_list()]
     assert found == [key < 200 for key, _ in rows]
@@ -76,7 +76,7 @@ def test_files_in_another_order_are_recognised() -> None:
 def test_a_random_order_is_given_up() -> None:
     """If almost every row is out of order the search ends, and all rows still have a result."""
     known = [(key, key) for key in range(30_000)]
-    key_order = KeyOrder(frame(known, KNOWN_FP, pl.UInt64))
+    key_order = KnownKeysInExportOrder(frame(known, KNOWN_FP, pl.UInt64))
     rows = frame(random.Random(7).sample(known, len(known)), FP, HASH)
     found = [key_order.unchanged_row_mask(part).sum() for part in rows.iter_slices(50)]
     assert sum(found) < 200

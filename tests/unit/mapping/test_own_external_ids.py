@@ -100,7 +100,7 @@ def test_records_of_others_do_not_keep_those_that_are_gone(tmp_path: Path) -> No
     scan, tally = LatestRecords(orders, "s.orders", tmp_path), Tally()
     scan.find_latest_of_each_key([RawBatch("page", rows("SO-1", "shop:SO-1"))], tally, lambda _: None)
     gone = compute_keys(orders, "page", rows("shop:SO-2"))[KEY_HASH]
-    filtered, without_key = scan.read_filtered_keys_among(gone)
+    filtered, without_key = scan.keys_in_filtered_rows_and_keyless_count(gone)
     assert (filtered.to_list(), without_key) == ([], 0)
 
 
@@ -114,7 +114,7 @@ def test_a_name_that_the_partner_may_have_changed_is_noticed(tmp_path: Path, nam
     )
     gone = compute_keys(orders, "page", rows("shop:SO-2"))[KEY_HASH]
     assert (scan.changed_names, tally.rows_filtered) == (1, {NOT_OURS: 3})
-    assert scan.read_filtered_keys_among(gone)[1] == 1
+    assert scan.keys_in_filtered_rows_and_keyless_count(gone)[1] == 1
 
 
 def test_a_list_of_keys_has_null_for_records_of_others() -> None:

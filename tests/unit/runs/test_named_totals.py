@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
-from crossdock.runs.planning.references import external_id_in_placeholder, placeholder
+from crossdock.runs.planning.references import external_id_in_placeholder, placeholder_of_planned_record_id
 from crossdock.runs.reconciliation.reconciliation_result import DifferingTotal, differing_totals
 from crossdock.runs.resource_control_totals import ResourceTotals
 from crossdock.state import Scope, State
@@ -55,7 +55,7 @@ def test_a_difference_is_named(known: State) -> None:
 
 def test_before_the_first_load_keys_are_named(known: State) -> None:
     """A record that has no id yet is named as one that has; what the state does not know, by the platform's id."""
-    new = placeholder(SCOPE, "NEW")
+    new = placeholder_of_planned_record_id(SCOPE, "NEW")
     assert external_id_in_placeholder(new) == "wms:NEW"
     assert external_id_in_placeholder("prd_1") is None
     assert found(known, [{"productId": new, "quantity": 3}], [{"productId": "prd_9", "quantity": 3}]) == [
@@ -66,5 +66,7 @@ def test_before_the_first_load_keys_are_named(known: State) -> None:
 
 def test_equal_totals_do_not_differ(known: State) -> None:
     """Also if the source names the record and the platform its id."""
-    by_key, by_id = ({"productId": each, "quantity": 3} for each in (placeholder(SCOPE, "K1"), "prd_1"))
+    by_key, by_id = (
+        {"productId": each, "quantity": 3} for each in (placeholder_of_planned_record_id(SCOPE, "K1"), "prd_1")
+    )
     assert found(known, [by_key], [by_id]) == []

@@ -30,14 +30,14 @@ def is_about_whole_file(said: Mapping[str, Any]) -> bool:
     return said.get("record") is None and said.get("control") is None
 
 
-def row_of_acknowledgement(record: Record, file: str | None) -> str:
+def hash_identifying_acknowledgement_row(record: Record, file: str | None) -> str:
     """Return what tells the row of an acknowledgement again that comes again, in *file* or from an API."""
     raw = record.raw()
     content = [file, raw.get("columns"), raw.get("rows")]
     return f"by row {hashlib.sha256(exact_json.dumps(content)).hexdigest()[:32]}"
 
 
-class AcknowledgedOperations:
+class OperationsAwaitingAcknowledgement:
     """The operations on *target* that wait for an acknowledgement, from the first one on."""
 
     def __init__(self, state: State, target: Target) -> None:
@@ -52,7 +52,7 @@ class AcknowledgedOperations:
 
         Args:
             first_read_at: When an earlier run has read it: it says nothing about what was handed over since.
-            said_by: Its row, by `row_of_acknowledgement`. One that names a record alone says nothing about what
+            said_by: Its row, by `hash_identifying_acknowledgement_row`. One that names a record alone says nothing about what
                 was handed over since it has settled an earlier operation.
 
         Returns:
@@ -67,9 +67,9 @@ class AcknowledgedOperations:
         about = self._handed_over_before(named, first_read_at)
         found = [intent for intent in about if intent.awaits_acknowledgement or intent.is_to_be_sent_again]
         if not found:
-            self._refuse_unless_repeating_acknowledgement(said, batch, about, first_read_at)
+            self._raise_unless_repeating_acknowledgement(said, batch, about, first_read_at)
             return "ignored", []
-        self._refuse_if_about_several_resources(said, found)
+        self._raise_if_about_several_resources(said, found)
         if batch is not None:
             said_by = ""
         elif self._has_settled_before(said["record"], said_by):
@@ -132,7 +132,7 @@ class AcknowledgedOperations:
         own = self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
         return intent.target_id or own or ""
 
-    def _refuse_unless_repeating_acknowledgement(
+    def _raise_unless_repeating_acknowledgement(
         self, said: Mapping[str, Any], batch: int | None, now: Iterable[Intent], first_read_at: datetime | None
     ) -> None:
         """Raise RecordError unless *said* only repeats what settled operations earlier, or *now* in this run."""
@@ -178,7 +178,7 @@ class AcknowledgedOperations:
             facts = tx.batches.facts_by_id({each.batch_id for each in known if each.batch_id is not None})
         return ", ".join(each.name for each in facts.values())
 
-    def _refuse_if_about_several_resources(self, said: Mapping[str, Any], found: Sequence[Intent]) -> None:
+    def _raise_if_about_several_resources(self, said: Mapping[str, Any], found: Sequence[Intent]) -> None:
         """Raise RecordError if *said* names a record alone, and several resources have one of that name."""
         names = sorted({intent.resource for intent in found})
         if len(names) > 1 and said.get("file") is None and said.get("number") is None:

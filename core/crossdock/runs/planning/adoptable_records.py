@@ -15,7 +15,7 @@ _SHOWN = 5  # ids in a message
 _COLUMNS = pl.Schema({"value": pl.UInt64, "id": pl.String, "taken": pl.Boolean})
 
 
-class LiveValue(Struct, frozen=True):
+class TargetMemberValue(Struct, frozen=True):
     """The value of the compared member of one record of the target, which is `taken` if this stream has it already.
 
     It is None if it is not text, or if the record belongs to another stream and is never taken over.
@@ -26,7 +26,7 @@ class LiveValue(Struct, frozen=True):
     taken: bool = False
 
 
-class LiveValueIndex:
+class TargetMemberValueIndex:
     """The values of one member of all records of a resource, as hashes: about 10 bytes per record, and its id.
 
     Delivery compares the texts before it writes, so two values with the same hash only make a record ambiguous.
@@ -36,7 +36,7 @@ class LiveValueIndex:
         self._rows = pl.DataFrame(schema=_COLUMNS)
         self._read: list[pl.DataFrame] = []
 
-    def add(self, page: Sequence[LiveValue]) -> None:
+    def add(self, page: Sequence[TargetMemberValue]) -> None:
         """Add a page of a list. A record that comes again replaces the earlier one. Call `sort` afterwards."""
         values = pl.Series([each.value for each in page], dtype=pl.String)
         hashes = pl.DataFrame({"value": values}).select(pl.when(pl.col("value").is_not_null()).then(values.hash()))
@@ -61,11 +61,14 @@ class LiveValueIndex:
         return [(name, taken) for _, name, taken in self._rows[first:behind].iter_rows()]
 
 
-class LiveMatches:
+class AdoptionMatcher:
     """Decides for each record that a stream would create whether it takes over one that *read* has found."""
 
     def __init__(
-        self, member: str, index: LiveValueIndex, read: Callable[[LiveValueIndex], None] = lambda _: None
+        self,
+        member: str,
+        index: TargetMemberValueIndex,
+        read: Callable[[TargetMemberValueIndex], None] = lambda _: None,
     ) -> None:
         self.member, self._index, self._read = member, index, read
         self._is_current = False
@@ -107,7 +110,7 @@ class LiveMatches:
         return RecordError("ambiguous_match", message, pointer=f"/{self.member}")
 
 
-class MatchCounts(Struct, frozen=True):
+class AdoptionCounts(Struct, frozen=True):
     """The numbers of records that a stream would create: they take over `one`, are ambiguous (`several`), or are new.
 
     `conflicts` are the places of records that become dead letters, because another record has their external id.
@@ -119,19 +122,19 @@ class MatchCounts(Struct, frozen=True):
     conflicts: Sequence[int] = ()
 
 
-def count_match_decisions(
-    index: LiveValueIndex,
+def count_adoption_decisions(
+    index: TargetMemberValueIndex,
     values: Iterable[str | None],
     member: str = "",
     decided: Callable[[int, str | None, str], None] = lambda _number, _id, _why: None,
     named: Callable[[int], str | None] = lambda _: None,
-) -> MatchCounts:
-    """Count what `LiveMatches` would decide about records with these values of the member, in their order.
+) -> AdoptionCounts:
+    """Count what `AdoptionMatcher` would decide about records with these values of the member, in their order.
 
     *decided* is called for each record that takes over another or is ambiguous. *named* returns the id of the target's
     record with the external id of the record of this number.
     """
-    matches, one, several, none = LiveMatches(member, index), 0, 0, 0
+    matches, one, several, none = AdoptionMatcher(member, index), 0, 0, 0
     conflicts = list[int]()
     for number, value in enumerate(values):
         try:
@@ -147,7 +150,7 @@ def count_match_decisions(
                 decided(number, found, "")
             one += found is not None
             none += found is None
-    return MatchCounts(one, several, none, tuple(conflicts))
+    return AdoptionCounts(one, several, none, tuple(conflicts))
 
 
 _HALF = (1 << 64) - 1

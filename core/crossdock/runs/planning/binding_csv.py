@@ -20,7 +20,7 @@ from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.printable import printable
 from crossdock.runs.planning.references import ScopedKey
-from crossdock.runs.planning.undo_in_progress import RESUME, check_no_undo_in_progress
+from crossdock.runs.planning.undo_in_progress import RESUME, raise_if_undo_in_progress
 from crossdock.state import Binding, RunResult, Scope, Transaction
 from crossdock.values.field_types import MAX_ID_LENGTH, is_valid_target_id
 from crossdock.values.formula_guarded_csv import unguard_formulas, write_csv_rows_guarding_formulas
@@ -71,7 +71,7 @@ def import_bindings(
     target does not have stays unverified, until another import corrects it. A row with none of *namespaces* is refused;
     None allows any.
     """
-    check_no_undo_in_progress(tx)
+    raise_if_undo_in_progress(tx)
     run_id, number = tx.runs.start(business_date=at.date().isoformat(), at=at, command="bindings import"), 0
     found, last_numbers = _read_rows(path, targets, namespaces, raw=raw)
     for target, last in last_numbers.items():
@@ -130,7 +130,7 @@ def _read_rows(
     for line, (target, resource, namespace, written, target_id, fingerprint) in _read_csv_lines(path, raw=raw):
         where = f"{path}:{line}"
         if (resource, namespace, written) == ("", "", LAST_FILE):
-            _check_target(target, targets, where)
+            _raise_if_target_unknown(target, targets, where)
             last_numbers[target] = max(_parse_number(target_id, where), last_numbers.get(target, 0))
             continue
         if not (target and resource and namespace and written and target_id):
@@ -140,8 +140,8 @@ def _read_rows(
         if not is_valid_target_id(target_id):
             message = f"target_id must be 1 to {MAX_ID_LENGTH} printable characters, not '.' or '..'"
             raise ConfigError(message, where=where, code="bindings_file_invalid")
-        scope, key = Scope(target, resource, namespace), _key_of_text(written, where)
-        _check_scope(scope, targets, namespaces, where)
+        scope, key = Scope(target, resource, namespace), _parse_key_or_raise_if_ambiguous(written, where)
+        _raise_if_scope_unknown(scope, targets, namespaces, where)
         if (first := lines.setdefault((scope, key), line)) != line:
             raise ConfigError(f"duplicate of {key} on line {first}", where=where, code="bindings_file_invalid")
         found[scope].append((where, key, target_id, _parse_fingerprint(fingerprint, where)))
@@ -167,7 +167,7 @@ def _parse_fingerprint(text: str, where: str) -> int | None:
     return int(found[1], 16)
 
 
-def _key_of_text(written: str, where: str) -> str:
+def _parse_key_or_raise_if_ambiguous(written: str, where: str) -> str:
     """Return the text form of a key. One that may be of one column or of several is refused: it could bind nothing."""
     key = key_text_of_input(written)
     if "|" in written and key != written:
@@ -182,8 +182,10 @@ def _key_of_text(written: str, where: str) -> str:
     return key
 
 
-def _check_scope(scope: Scope, targets: Mapping[str, Target], namespaces: KnownNamespaces | None, where: str) -> None:
-    _check_target(scope.target, targets, where)
+def _raise_if_scope_unknown(
+    scope: Scope, targets: Mapping[str, Target], namespaces: KnownNamespaces | None, where: str
+) -> None:
+    _raise_if_target_unknown(scope.target, targets, where)
     if scope.resource not in (resources := targets[scope.target].resources):
         raise ConfigError(
             f"unknown resource {scope.resource!r}; known: {', '.join(resources)}",
@@ -200,7 +202,7 @@ def _check_scope(scope: Scope, targets: Mapping[str, Target], namespaces: KnownN
         )
 
 
-def _check_target(target: str, targets: Mapping[str, Target], where: str) -> None:
+def _raise_if_target_unknown(target: str, targets: Mapping[str, Target], where: str) -> None:
     if target not in targets:
         message = f"unknown target {target!r}; known: {', '.join(targets)}"
         raise ConfigError(message, where=where, code="bindings_file_invalid")

@@ -15,14 +15,14 @@ from msgspec import Struct, structs
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.mapping.resource_types import ResourceType
-from crossdock.runs.planning.references import ScopedKey, placeholder
+from crossdock.runs.planning.references import ScopedKey, placeholder_of_planned_record_id
 from crossdock.state import Binding, RecordIdentity, Scope, State, Transaction
 from crossdock.values.raw_rows_and_records import JSON, Record
 from crossdock.writing.delivery.operations_and_intents import FROM_STATE, Operation
 from crossdock.writing.targets.payload_comparison import has_wanted_members
 
 
-class Origin(Struct, frozen=True):
+class OriginRecord(Struct, frozen=True):
     """The record from which crossdock created one that is read now."""
 
     key: str
@@ -33,7 +33,7 @@ class OwnWrites:
     def __init__(self, bound: BoundStream) -> None:
         self._read, self._origins = bound.read_target_and_type, bound.namespaces_of_target_system
 
-    def origins_by_key_hash(self, state: State, reads: Sequence[KeyedRecord]) -> dict[int, Origin]:
+    def origins_by_key_hash(self, state: State, reads: Sequence[KeyedRecord]) -> dict[int, OriginRecord]:
         if self._read is None or not self._origins:
             return {}
         with state.begin_read_only() as tx:
@@ -41,14 +41,14 @@ class OwnWrites:
 
     def _origins_by_key_hash(
         self, tx: Transaction, reads: Sequence[KeyedRecord], target: str, kind: ResourceType
-    ) -> dict[int, Origin]:
+    ) -> dict[int, OriginRecord]:
         by_id = {read.record.key_parts[0]: read for read in reads}
         members = {field.alias or name for name, field in kind.draft.model_fields.items()}
-        found: dict[int, Origin] = {}
+        found: dict[int, OriginRecord] = {}
         for target_id, (key, written) in self._last_written(tx, target, kind.name, list(by_id)).items():
             read = by_id[target_id]
             held = read.record.json() if JSON in read.record.row else {}
-            found[read.identity.key_hash] = Origin(key, _is_unchanged(held, written, members))
+            found[read.identity.key_hash] = OriginRecord(key, _is_unchanged(held, written, members))
         return found
 
     def _last_written(
@@ -84,7 +84,7 @@ class Contributions:
         return [(self._scope.whole_record_scope, read.identity.key)] if self.needed and not self._by_id else []
 
     def contributions_to_existing_and_deleted(
-        self, tx: Transaction, reads: Sequence[KeyedRecord], origins: Mapping[int, Origin]
+        self, tx: Transaction, reads: Sequence[KeyedRecord], origins: Mapping[int, OriginRecord]
     ) -> tuple[dict[int, Binding], dict[int, Binding]]:
         """Return what this stream contributed to *reads* that exist, and to those that were deleted since, by key hash.
 
@@ -107,7 +107,7 @@ class Contributions:
             )
         return found, {key_hash: mine for key_hash, mine in own.items() if key_hash not in found}
 
-    def operations_for_recreated(self, tx: Transaction, left_out: Collection[int]) -> Iterator[Operation]:
+    def operations_for_records_created_again(self, tx: Transaction, left_out: Collection[int]) -> Iterator[Operation]:
         """Yield what was contributed to records that were created again since: their rows may not be read again."""
         if self._by_id:
             return
@@ -116,7 +116,7 @@ class Contributions:
         for mine in found:
             key_hash, key = mine.key_hash, mine.key
             whole = wholes.get(key_hash) or _empty_contribution(
-                key_hash, key, placeholder(self._scope.whole_record_scope, key), 0
+                key_hash, key, placeholder_of_planned_record_id(self._scope.whole_record_scope, key), 0
             )
             payload = self._members_of_own(mine.payload)
             if key_hash not in left_out and payload and whole.target_id != mine.target_id:
@@ -129,10 +129,12 @@ class Contributions:
     def binding_before_first_contribution(self, read: KeyedRecord) -> Binding:
         """Return the empty contribution to a record that the plan creates before."""
         key = read.identity.key
-        return _empty_contribution(read.identity.key_hash, key, placeholder(self._scope.whole_record_scope, key), 0)
+        return _empty_contribution(
+            read.identity.key_hash, key, placeholder_of_planned_record_id(self._scope.whole_record_scope, key), 0
+        )
 
 
-def _target_id_of(read: KeyedRecord, origins: Mapping[int, Origin]) -> str:
+def _target_id_of(read: KeyedRecord, origins: Mapping[int, OriginRecord]) -> str:
     origin = origins.get(read.identity.key_hash)
     return unquote(origin.key) if origin else read.record.key_parts[0]
 

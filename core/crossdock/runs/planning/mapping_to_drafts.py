@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import RecordError, RefusedError
 from crossdock.resources import Reference, ResourceModel
-from crossdock.runs.planning.references import references_in
+from crossdock.runs.planning.references import collect_references_in_value
 from crossdock.values import exact_json
 from crossdock.values.author_code_errors import (
     AuthorCodeError,
@@ -30,7 +30,7 @@ _QUOTING = {"datetime_object_invalid", "get_attribute_error", "iteration_error",
 """Pydantic's error types whose message quotes an exception raised by the value."""
 
 
-def draft_of_record(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Reference]]:
+def map_record_to_draft_members(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Reference]]:
     """Return the members of the record's draft, and the references in it. Each failure is a `RecordError`."""
     stream = bound.stream
     if (fault := lone_surrogate_error(record)) is not None:
@@ -51,15 +51,15 @@ def draft_of_record(bound: BoundStream, record: Record) -> tuple[dict[str, Any],
         if is_interruption_or_engine_error(error):
             raise
         raise _mapping_error(error, bound, record) from None
-    _check_value_counts(members)
+    _raise_if_too_many_values(members)
     try:
         bound.target.check_key(bound.resource_type.name, bound.namespace, record.key)
     except AuthorCodeError as error:
         raise rejection_by_target_code(error, record) from None
-    return members, references_in(members)
+    return members, collect_references_in_value(members)
 
 
-def _check_value_counts(members: dict[str, Any]) -> None:
+def _raise_if_too_many_values(members: dict[str, Any]) -> None:
     for name, value in members.items():
         if isinstance(value, _CONTAINERS) and len(value) > _MANY and _count_values(value) > _MOST:
             raise RecordError("invalid_draft", f"has {exact_json.TOO_MANY}", pointer=f"/{name}")
@@ -116,7 +116,7 @@ _FAILED = {"mapping_failed": "the mapping", "target_failed": "the code of the ta
 """The reasons that count, each with the failing code."""
 
 
-class FailureCounter:
+class AuthorCodeFailureCounter:
     def __init__(self, bound: BoundStream, records: int | None) -> None:
         self._bound, self._records, self._failed = bound, records, 0
 

@@ -11,20 +11,24 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field, structs
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream, guard_author_code_of_stream
-from crossdock.delta.changed_record_reading import KeyedRecord, in_chunks
+from crossdock.delta.changed_record_reading import KeyedRecord, chunks_of_bounded_count_and_size
 from crossdock.delta.latest_records import KEEP_TOGETHER
 from crossdock.errors import CrossdockError, RecordError, StateError
 from crossdock.runs.planning.acknowledgement_matching import (
-    AcknowledgedOperations,
+    OperationsAwaitingAcknowledgement,
+    hash_identifying_acknowledgement_row,
     is_about_whole_file,
-    row_of_acknowledgement,
 )
-from crossdock.runs.planning.adoptable_records import LiveMatches
-from crossdock.runs.planning.contributions_and_own_writes import Contributions, Origin, OwnWrites
-from crossdock.runs.planning.mapping_to_drafts import FailureCounter, draft_of_record, rejection_by_target_code
+from crossdock.runs.planning.adoptable_records import AdoptionMatcher
+from crossdock.runs.planning.contributions_and_own_writes import Contributions, OriginRecord, OwnWrites
+from crossdock.runs.planning.mapping_to_drafts import (
+    AuthorCodeFailureCounter,
+    map_record_to_draft_members,
+    rejection_by_target_code,
+)
 from crossdock.runs.planning.references import References, ScopedKey
-from crossdock.runs.planning.removals import Removals, is_never_removed, removal_operation
-from crossdock.runs.planning.waiting_records import AwaitingParents
+from crossdock.runs.planning.removals import Removals, is_resource_never_removed, removal_operation
+from crossdock.runs.planning.waiting_records import RecordsAwaitingParents
 from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, Step, Transaction, WaitingRecord
 from crossdock.values import exact_json
 from crossdock.values.author_code_errors import AuthorCodeError
@@ -38,7 +42,7 @@ if TYPE_CHECKING:
     from crossdock.writing.delivery.delivery_context import DeliveringRun
 
 
-class NamesOfOtherNamespaces:
+class ExternalIdsOfOtherNamespaces:
     """The names that records of other namespaces have, or get in this run, where a new record would have the same."""
 
     def __init__(self, bound: BoundStream, references: References) -> None:
@@ -63,7 +67,7 @@ class NamesOfOtherNamespaces:
             }
             self._owners |= dict.fromkeys(taken, namespace)
 
-    def refuse_taken(self, key_hash: int, key: str) -> None:
+    def raise_if_taken(self, key_hash: int, key: str) -> None:
         """Raise RecordError if a record of another namespace has the name that a new one would get."""
         if (owner := self._owners.get(key_hash)) is not None:
             message = (
@@ -128,15 +132,15 @@ class Planner:
 
     def __init__(
         self,
-        held: AwaitingParents,
+        held: RecordsAwaitingParents,
         tally: Tally,
         run: DeliveringRun | None,
         *,
         gone: Removals,
-        failing: FailureCounter,
+        failing: AuthorCodeFailureCounter,
         operations: Iterable[Operation] = (),
         at_once: int = CHUNK,
-        matches: LiveMatches | None = None,
+        matches: AdoptionMatcher | None = None,
     ) -> None:
         self.stopped: CrossdockError | None = None
         self.updates = 0  # those that the limits of the stream count
@@ -147,16 +151,18 @@ class Planner:
         self._to_remove, self._snapshot = deque(gone.removed), gone.source
         self._operations: Iterator[Operation] | None = iter(operations) if operations else None
         self._contributions, self._own_writes = Contributions(held.bound), OwnWrites(held.bound)
-        self._names = NamesOfOtherNamespaces(held.bound, held.references)
+        self._names = ExternalIdsOfOtherNamespaces(held.bound, held.references)
         is_acknowledging = (
             isinstance(held.bound.resource_type, TargetResource) and held.bound.resource_type.acknowledges
         )
-        self._acknowledged = AcknowledgedOperations(held.state, held.bound.target) if is_acknowledging else None
+        self._acknowledged = (
+            OperationsAwaitingAcknowledgement(held.state, held.bound.target) if is_acknowledging else None
+        )
 
     def decide_in_chunks(self, reads: Iterator[KeyedRecord]) -> Iterator[PlannedChunk]:
         """Yield decisions about *reads* in their order. Each chunk uses the state at the time when it is requested."""
         decide = self._decide_chunk if self._acknowledged is None else self._settle_by_acknowledgements
-        for chunk in in_chunks(self._records_until_source_fails(reads), self._at_once):
+        for chunk in chunks_of_bounded_count_and_size(self._records_until_source_fails(reads), self._at_once):
             yield decide(chunk)
             if self.stopped is not None:
                 return
@@ -166,7 +172,7 @@ class Planner:
         for _ in self._records_until_source_fails(reads):
             self._tally.count("carried_on")
 
-    def next_round(self) -> Iterator[PlannedChunk] | None:
+    def plan_ready_cycles_or_removals(self) -> Iterator[PlannedChunk] | None:
         """Return decisions about records that waited for others of this run, once the previous ones are delivered.
 
         Of records in a cycle, one is created without the reference that closes it, and completed in a later round. The
@@ -174,16 +180,16 @@ class Planner:
         """
         if self.stopped is not None:
             return None
-        if ready := self._held.find_ready():
+        if ready := self._held.find_ready_key_hashes():
             return self.decide_in_chunks(self._held.pop_ready(ready))
-        if breakers := self._held.cycle_breakers():
+        if breakers := self._held.choose_cycle_breakers():
             return self._plan_first_steps_of_cycles(breakers)
         if self._operations is not None:
             operations, self._operations = self._operations, None
             return self._plan_operations_decided_before(operations)
         return self._plan_removals() if self._to_remove else None
 
-    def count_unplanned_removals(self) -> None:
+    def count_unplanned_removals_as_carried_on(self) -> None:
         self._tally.count("carried_on", len(self._to_remove))
 
     def _records_until_source_fails(self, reads: Iterator[KeyedRecord]) -> Iterator[KeyedRecord]:
@@ -212,9 +218,9 @@ class Planner:
             bindings, former = self._bindings_and_contributions_to_deleted(tx, [read for read, *_ in drafts], origins)
             hashes = [read.identity.key_hash for read, *_ in drafts]
             self._names.look_up(tx, [key_hash for key_hash in hashes if key_hash not in bindings])
-        if any(read.identity.key_hash not in bindings for read, *_ in drafts) and not self._refresh_matches(
-            len(drafts)
-        ):
+        if any(
+            read.identity.key_hash not in bindings for read, *_ in drafts
+        ) and not self._refresh_adoption_matches_or_stop(len(drafts)):
             return planned
         for number, (read, members, keys) in enumerate(drafts, 1):
             key_hash = read.identity.key_hash
@@ -225,7 +231,7 @@ class Planner:
             if self._was_contributed_to_deleted(read, members, missing, former.get(key_hash)):
                 binding, missing = former[key_hash], []
             if not missing:
-                if not self._decide_record(planned, read, members, binding):
+                if not self._plan_record_and_return_may_continue(planned, read, members, binding):
                     self._tally.count("carried_on", len(drafts) - number)
                     break
                 continue
@@ -243,10 +249,12 @@ class Planner:
         for read, said, _ in sorted(self._draft_records(planned, chunk), key=lambda each: is_about_whole_file(each[1])):
             try:
                 first_read_at = None if files is None else files.first_reading_of(read.identity.source)
-                said_by = row_of_acknowledgement(read.record, None if files is None else read.identity.source)
+                said_by = hash_identifying_acknowledgement_row(
+                    read.record, None if files is None else read.identity.source
+                )
                 term, decided = self._acknowledged.settle(said, first_read_at, said_by)
             except RecordError as error:
-                self._reject(planned, read, "plan", error, said)
+                self._make_dead_letter_and_return_may_continue(planned, read, "plan", error, said)
                 continue
             self._tally.count(term)
             settled += decided
@@ -255,7 +263,7 @@ class Planner:
         return planned
 
     def _bindings_and_contributions_to_deleted(
-        self, tx: Transaction, reads: Sequence[KeyedRecord], origins: Mapping[int, Origin]
+        self, tx: Transaction, reads: Sequence[KeyedRecord], origins: Mapping[int, OriginRecord]
     ) -> tuple[Mapping[int, Binding], Mapping[int, Binding]]:
         """Return the bindings of *reads*, and contributions to records that were deleted since, by key hash."""
         if self._contributions.needed:
@@ -269,20 +277,20 @@ class Planner:
         if former is None or missing != self._contributions.record_that_must_exist_first(read):
             return False
         try:
-            return self._payload(read, members) == former.payload
+            return self._payload_with_resolved_references(read, members) == former.payload
         except RecordError:
             return False
 
-    def _decide_record(
+    def _plan_record_and_return_may_continue(
         self, planned: PlannedChunk, read: KeyedRecord, members: dict[str, Any], binding: Binding | None
     ) -> bool:
         """Compare a record, or reject it if the target's code fails on it. Return False after too many failures."""
         if read.record.parts:  # mostly there are none, and this is done for each record
             self._tally.parts.update(read.record.parts)
         try:
-            self._plan_create_or_update(planned, read, self._payload(read, members), binding)
+            self._plan_create_or_update(planned, read, self._payload_with_resolved_references(read, members), binding)
         except RecordError as error:
-            return self._reject(planned, read, "plan", error, None)
+            return self._make_dead_letter_and_return_may_continue(planned, read, "plan", error, None)
         return True
 
     def _claim_and_return_busy_elsewhere(self, key_hashes: Iterable[int]) -> set[int]:
@@ -297,7 +305,9 @@ class Planner:
         self._tally.count("carried_on")
         planned.refetched.append(NamedRecord(identity.stream, identity.key, identity.key_hash))
 
-    def _without_own_writes(self, chunk: Sequence[KeyedRecord], origins: Mapping[int, Origin]) -> Sequence[KeyedRecord]:
+    def _without_own_writes(
+        self, chunk: Sequence[KeyedRecord], origins: Mapping[int, OriginRecord]
+    ) -> Sequence[KeyedRecord]:
         """Remove records that crossdock wrote: they are not created at their origin, or sent back unchanged."""
         by_origin = self._bound.stream.matches == "origin"
         kept = []
@@ -317,9 +327,9 @@ class Planner:
         drafts = []
         for number, read in enumerate(chunk, 1):
             try:
-                members, references = draft_of_record(self._bound, read.record)
+                members, references = map_record_to_draft_members(self._bound, read.record)
             except RecordError as error:
-                if not self._reject(planned, read, "mapping", error, None):
+                if not self._make_dead_letter_and_return_may_continue(planned, read, "mapping", error, None):
                     self._tally.count("carried_on", len(chunk) - number)
                     break
             else:
@@ -342,15 +352,17 @@ class Planner:
             planned.suppressed.append(_accepted_binding(binding, read.identity, after))
         elif write_once:
             message = "the record was delivered with different content, and its resource cannot be updated"
-            self._reject(planned, read, "plan", RecordError("changed_after_delivery", message), after)
+            self._make_dead_letter_and_return_may_continue(
+                planned, read, "plan", RecordError("changed_after_delivery", message), after
+            )
         else:
-            operation = self._check_request_can_be_made(self._new_operation(read, after, binding))
+            operation = self._raise_if_request_cannot_be_made(self._new_operation(read, after, binding))
             self.updates += operation.counts_against_update_limits
-            self._tally.parts.update(_parts_taken_away(binding.payload, operation.changes))
-            self._warn_if_only_a_part_is_new(binding.payload, operation)
+            self._tally.parts.update(_removed_members_and_elements(binding.payload, operation.changes))
+            self._warn_once_if_list_has_nothing_in_common(binding.payload, operation)
             planned.operations.append(operation)
 
-    def _refresh_matches(self, undecided_count: int) -> bool:
+    def _refresh_adoption_matches_or_stop(self, undecided_count: int) -> bool:
         """Return False if the matches cannot be read: the stream stops, and *undecided_count* records stay."""
         try:
             if self._matches is not None:
@@ -367,19 +379,19 @@ class Planner:
         self, planned: PlannedChunk, read: KeyedRecord, after: dict[str, Any], step: Step = "whole"
     ) -> bool:
         """Create a record, or take over the existing one. Return False if it is rejected."""
-        self._names.refuse_taken(read.identity.key_hash, read.identity.key)
+        self._names.raise_if_taken(read.identity.key_hash, read.identity.key)
         operation = self._new_operation(read, after, None, step=step)
         if self._matches is not None:
             try:
                 operation.taken_over = self._matches.match(read.identity.key_hash, after.get(self._matches.member))
             except RecordError as error:
-                self._reject(planned, read, "plan", error, after)
+                self._make_dead_letter_and_return_may_continue(planned, read, "plan", error, after)
                 return False
             operation.kind = "create" if operation.taken_over is None else "update"
-        planned.operations.append(self._check_request_can_be_made(operation))
+        planned.operations.append(self._raise_if_request_cannot_be_made(operation))
         return True
 
-    def _reject(
+    def _make_dead_letter_and_return_may_continue(
         self, planned: PlannedChunk, read: KeyedRecord, stage: str, error: RecordError, mapped: dict[str, Any] | None
     ) -> bool:
         """Make a record a dead letter. Return False after too many failures of an author's code."""
@@ -404,18 +416,20 @@ class Planner:
         """Yield creates without the members that close a cycle. Their records wait until they are complete."""
         for start in range(0, len(breakers), CHUNK):
             planned, chunk = self._new_chunk(), breakers[start : start + CHUNK]
-            if not self._refresh_matches(0):
+            if not self._refresh_adoption_matches_or_stop(0):
                 return
             others = self._claim_and_return_busy_elsewhere(chunk)
             for key_hash in chunk:
                 if key_hash in others:
                     self._schedule_fetch_after_other_run(planned, self._held.pop_held_record(key_hash).identity)
                     continue
-                read, members = self._held.begin_without_missing_references(key_hash)
+                read, members = self._held.open_without_missing_references(key_hash)
                 try:
-                    added = self._plan_create(planned, read, self._payload(read, members), "open")
+                    added = self._plan_create(
+                        planned, read, self._payload_with_resolved_references(read, members), "open"
+                    )
                 except RecordError as error:
-                    self._reject(planned, read, "plan", error, None)
+                    self._make_dead_letter_and_return_may_continue(planned, read, "plan", error, None)
                     added = False
                 if added:
                     self._references.remember_planned_first_step(planned.operations[-1])
@@ -427,7 +441,7 @@ class Planner:
             if self.stopped is not None:
                 return
 
-    def plan_rejections(self, kept: Iterator[DeadLetter]) -> Iterator[PlannedChunk]:
+    def plan_given_dead_letters(self, kept: Iterator[DeadLetter]) -> Iterator[PlannedChunk]:
         while dead_letters := list(islice(kept, CHUNK)):
             self._tally.count("rejected", len(dead_letters))
             planned = self._new_chunk()
@@ -446,7 +460,7 @@ class Planner:
                 operation = removal_operation(self._bound, binding, self._snapshot)
                 if binding.key_hash in others:
                     self._schedule_fetch_after_other_run(planned, operation.identity)
-                elif is_never_removed(self._bound):
+                elif is_resource_never_removed(self._bound):
                     self._tally.count("rejected")
                     reason = "changed_after_delivery", None, _WITHDRAWN
                     planned.dead_letters.append(
@@ -462,7 +476,7 @@ class Planner:
     def _new_chunk(self) -> PlannedChunk:
         return PlannedChunk(self._bound, self._run.id if self._run else 0, self._bound.context.run.clock.now())
 
-    def _payload(self, read: KeyedRecord, members: dict[str, Any]) -> dict[str, Any]:
+    def _payload_with_resolved_references(self, read: KeyedRecord, members: dict[str, Any]) -> dict[str, Any]:
         bound = self._bound
         resolved: dict[str, Any] = self._references.resolve(members, bound.namespace_and_key_of_reference)
         if (
@@ -478,7 +492,7 @@ class Planner:
         except AuthorCodeError as error:
             raise rejection_by_target_code(error, read.record) from None
 
-    def _warn_if_only_a_part_is_new(self, before: Mapping[str, Any], operation: Operation) -> None:
+    def _warn_once_if_list_has_nothing_in_common(self, before: Mapping[str, Any], operation: Operation) -> None:
         """Warn once of a record of several rows of which nothing is as in the file before: each may have a half."""
         stream = self._bound.stream
         if self._is_division_told or not stream.group_by or not stream.reads_files or stream.mode == "snapshot":
@@ -497,7 +511,7 @@ class Planner:
         changes = after if binding is None else merge_patch_between(binding.payload, after)
         return Operation(kind, read.identity, self._bound.scope, read.record, after, changes, binding, step)
 
-    def _check_request_can_be_made(self, operation: Operation) -> Operation:
+    def _raise_if_request_cannot_be_made(self, operation: Operation) -> Operation:
         if self._target.is_of_author:
             try:
                 make_intent_of_operation(operation, self._target, 0)
@@ -510,23 +524,23 @@ def _list_without_common_element(before: Mapping[str, Any], changes: Mapping[str
     """Return the name of a list of several elements of which an update takes all away and brings others."""
     for name, value in changes.items():
         if isinstance(value, list) and isinstance(was := before.get(name), list) and len(was) + len(value) > 2:
-            was_texts, texts = ({*map(_texts_of_element, each)} for each in (was, value))
+            was_texts, texts = ({*map(_identifying_texts_of_element, each)} for each in (was, value))
             if was_texts and texts and was_texts.isdisjoint(texts):
                 return name
     return None
 
 
-def _parts_taken_away(before: Mapping[str, Any], changes: Mapping[str, Any]) -> Iterator[str]:
+def _removed_members_and_elements(before: Mapping[str, Any], changes: Mapping[str, Any]) -> Iterator[str]:
     """Yield each member and each element of a list that an update removes, such as the lines of half an order."""
     for name, value in changes.items():
         if value is None:
             yield f"{name} taken away"
         elif isinstance(value, list) and isinstance(was := before.get(name), list):
-            lost = Counter(map(_texts_of_element, was)) - Counter(map(_texts_of_element, value))
+            lost = Counter(map(_identifying_texts_of_element, was)) - Counter(map(_identifying_texts_of_element, value))
             yield from repeat(f"element of {name} taken away", lost.total())
 
 
-def _texts_of_element(element: Any) -> str:
+def _identifying_texts_of_element(element: Any) -> str:
     """Return what tells elements of a list apart: a line with another quantity or price is the same line."""
     if isinstance(element, dict):
         element = {name: value for name, value in sorted(element.items()) if isinstance(value, str)}

@@ -15,7 +15,7 @@ from msgspec import structs
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.runs.planning.planner import PlannedChunk, Planner
-from crossdock.runs.planning.references import referred_ids
+from crossdock.runs.planning.references import referred_resources_and_ids
 from crossdock.runs.planning.removals import REFERENCED, REFERENCED_BY, Removals, removal_operation
 from crossdock.state import Binding, DeadLetter, Scope, State, Transaction, UnrecordedReference
 from crossdock.writing.delivery.operations_and_intents import Operation, payload_after_intent
@@ -39,7 +39,7 @@ class Referrer(NamedTuple):
     is_open: bool = False
 
 
-class Round(NamedTuple):
+class DeleteRound(NamedTuple):
     """Deletes that may be sent together, or records that are kept. Later rounds decide about the `left` ones."""
 
     bound: BoundStream
@@ -60,7 +60,7 @@ class DeferredDeletes:
         self._planned: dict[tuple[Scope, int], tuple[str, set[tuple[str, str]]]] = {}
         self._shown = defaultdict[tuple[str, str], list[UnrecordedReference]](list)  # by what refers to deleted records
 
-    def defer(self, bound: BoundStream, gone: Removals) -> Removals:
+    def defer_deletes_of_referable_records(self, bound: BoundStream, gone: Removals) -> Removals:
         """Keep the deletes of *gone* for `plan_delete_rounds` if records may refer to them. Return what is removed at
         once.
         """
@@ -76,11 +76,11 @@ class DeferredDeletes:
         self._deferred[bound.name] = bound, gone
         return structs.replace(gone, removed=())
 
-    def give_up(self, bound: BoundStream) -> int:
+    def discard_deferred_deletes_and_count(self, bound: BoundStream) -> int:
         deferred = self._deferred.pop(bound.name, None)
         return 0 if deferred is None else len(deferred[1].removed)
 
-    def note_planned_references(self, operation: Operation) -> None:
+    def record_planned_references_to_deleted(self, operation: Operation) -> None:
         """In a plan, note the references of *operation* to records that are to be deleted."""
         kind = self._kinds[operation.scope.resource]
         if not kind.parents & self._deleted.keys():
@@ -123,7 +123,7 @@ class DeferredDeletes:
         if whole is None:
             return Referrer(Scope(self._target, shown.by_resource, ""), 0, shown.by_id, is_open=True)
         scope, binding = whole
-        known = {reference for _, each in bound for reference in referred_ids(kind, each.payload)}
+        known = {reference for _, each in bound for reference in referred_resources_and_ids(kind, each.payload)}
         is_replaced = not kind.write_once and any(resource == shown.resource for resource, _ in known)
         is_known = (shown.resource, shown.target_id) in known or (scope, binding.key_hash) in self._planned
         return None if is_replaced or is_known else Referrer(scope, binding.key_hash, binding.key)
@@ -136,13 +136,13 @@ class DeferredDeletes:
                 self._add_referrer(who, ((parent, each) for each in self._deleted.get(parent, ())))
 
     def _references_to_deleted(self, kind: ResourceType, payload: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-        return (each for each in referred_ids(kind, payload) if each[1] in self._deleted.get(each[0], ()))
+        return (each for each in referred_resources_and_ids(kind, payload) if each[1] in self._deleted.get(each[0], ()))
 
     def _add_referrer(self, referrer: Referrer, referred: Iterable[tuple[str, str]]) -> None:
         for resource, target_id in referred:
             self._deleted[resource][target_id].add(referrer)
 
-    def plan_delete_rounds(self, planner: PlannerOf) -> Iterator[Round]:
+    def plan_delete_rounds(self, planner: PlannerOf) -> Iterator[DeleteRound]:
         """Yield decisions about all deferred deletes, after all streams of the run, referring streams first.
 
         For each stream, rounds delete records without references until none is left, and the last one keeps the others.
@@ -168,7 +168,7 @@ class DeferredDeletes:
         for (scope, key_hash), (key, referred) in self._planned.items():
             self._add_referrer(Referrer(scope, key_hash, key, is_open=True), referred)
 
-    def _plan_rounds_of_stream(self, bound: BoundStream, gone: Removals, planner: PlannerOf) -> Iterator[Round]:
+    def _plan_rounds_of_stream(self, bound: BoundStream, gone: Removals, planner: PlannerOf) -> Iterator[DeleteRound]:
         left = dict.fromkeys(gone.removed)
         while left:
             with self._state.begin_read_only() as tx:
@@ -183,12 +183,12 @@ class DeferredDeletes:
                 letters = (
                     _dead_letter(bound, removal_operation(bound, kept[each], gone.source), found[each]) for each in left
                 )
-                yield Round(bound, planned, planned.plan_rejections(letters), 0)
+                yield DeleteRound(bound, planned, planned.plan_given_dead_letters(letters), 0)
                 return
             for each in ready:
                 del left[each]
             planned = planner(bound, structs.replace(gone, removed=tuple(ready)))
-            yield Round(bound, planned, planned.next_round() or iter(()), len(left))
+            yield DeleteRound(bound, planned, planned.plan_ready_cycles_or_removals() or iter(()), len(left))
 
     def _remaining_referrers(
         self, tx: Transaction, bound: BoundStream, key_hashes: Sequence[int]

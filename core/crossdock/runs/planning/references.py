@@ -20,7 +20,7 @@ from crossdock.writing.delivery.operations_and_intents import Operation
 _Members = Mapping[str, Mapping[str, Any] | None]  # by wire name: None for a reference, otherwise its inner members
 
 
-def referred_ids(kind: ResourceType, payload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def referred_resources_and_ids(kind: ResourceType, payload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the resource and id of each record that a *payload* of *kind* refers to.
 
     If the name of a member does not determine the resource, the id counts for each that the kind may refer to.
@@ -77,11 +77,11 @@ ScopedKey = tuple[Scope, str]  # what a reference points to: a scope and a recor
 NameOf = Callable[[Reference], tuple[str, str]]  # the namespace of what a reference points to, and its record key
 
 
-def references_in(value: Any) -> list[Reference]:
+def collect_references_in_value(value: Any) -> list[Reference]:
     if isinstance(value, Reference):
         return [value]
     members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [found for member in members if type(member) not in _PLAIN for found in references_in(member)]
+    return [found for member in members if type(member) not in _PLAIN for found in collect_references_in_value(member)]
 
 
 class References:
@@ -111,7 +111,7 @@ class References:
         self._first_steps[scope, identity.key_hash] = Binding(
             identity.key_hash,
             identity.key,
-            placeholder(scope, identity.key),
+            placeholder_of_planned_record_id(scope, identity.key),
             None,
             identity.position,
             step,
@@ -145,7 +145,7 @@ class References:
                 if key_hash in ids:
                     self._ids[scope, key] = ids[key_hash]
                 elif self._planned and (scope, key_hash) in self._planned:
-                    self._ids[scope, key] = placeholder(scope, key)
+                    self._ids[scope, key] = placeholder_of_planned_record_id(scope, key)
 
     def missing(self, keys: Iterable[ScopedKey]) -> list[ScopedKey]:
         return [key for key in keys if key not in self._ids]
@@ -186,7 +186,7 @@ def stored_key_by_trimmed_key(tx: Transaction, scope: Scope, stream: str | None 
     return {name: key for name, key in found.items() if name and hashes[name] not in bound}
 
 
-def placeholder(scope: Scope, key: str) -> str:
+def placeholder_of_planned_record_id(scope: Scope, key: str) -> str:
     """Return the text that a plan shows for the id of a record that does not exist yet."""
     return f"<{scope.resource} {scope.namespace}:{key}>"
 

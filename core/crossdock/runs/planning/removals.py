@@ -30,7 +30,7 @@ from crossdock.writing.delivery.operations_and_intents import Operation
 FEWER_ROWS = 10  # a snapshot that lacks fewer rows is never called short, so that small sets do not warn
 
 
-class Completeness:
+class SnapshotCompleteness:
     """Collects facts about the completeness of a snapshot while its batches are read.
 
     `doubt` is why records may be missing. `look_again` looks for such a reason at the source, which is slow, before
@@ -47,7 +47,7 @@ class Completeness:
             self._proofs.add(batch.proof)
             yield batch
 
-    def recheck_source_and_note_doubt(self, bound: BoundStream, missing: pl.Series) -> None:
+    def recheck_source_and_store_doubt(self, bound: BoundStream, missing: pl.Series) -> None:
         """Look at the source once more for *missing*, by their key hashes. A doubt is an error of the stream."""
         if self.doubt is None and (doubt := self.look_again(missing)) is not None:
             self.doubt = bound.context.run.failures.setdefault(bound.name, doubt)
@@ -88,14 +88,14 @@ class SnapshotFacts(Struct, frozen=True):
     rows: int
     without_key: int
     records: int
-    completeness: Completeness
+    completeness: SnapshotCompleteness
     waiting: Sequence[Wait]
     unsettled: Sequence[Intent]
     filtered: Callable[[pl.Series], tuple[pl.Series, int]] | None = None
     name: Literal["snapshot", "full list", "list of existing records"] = "snapshot"
 
 
-class Blocker(Struct, frozen=True):
+class SnapshotProofBlocker(Struct, frozen=True):
     """Why a snapshot does not prove that a record is gone. If it `ends_by_itself`, a later snapshot may prove it."""
 
     message: str
@@ -104,51 +104,57 @@ class Blocker(Struct, frozen=True):
     may_be_approved: bool = True
 
 
-def find_removal_blocker(
+def find_reason_snapshot_is_no_proof(
     tx: Transaction, bound: BoundStream, found: SnapshotFacts, filtered_without_key: int
-) -> Blocker | None:
+) -> SnapshotProofBlocker | None:
     completeness, without_key = found.completeness, found.without_key + filtered_without_key
     if completeness.doubt is not None:
-        return Blocker(completeness.doubt.message, completeness.doubt.hint, ends_by_itself=True)
+        return SnapshotProofBlocker(completeness.doubt.message, completeness.doubt.hint, ends_by_itself=True)
     is_declared = not found.rows and bound.stream.empty == "all_gone"
     if not found.records and not is_declared:
         message = f"the {found.name} lists no records"
-        return Blocker(message, f"an empty {found.name} never removes records", may_be_approved=False)
+        return SnapshotProofBlocker(message, f"an empty {found.name} never removes records", may_be_approved=False)
     if (hidden := _blocker_of_hidden_keys(found, without_key)) is not None:
         return hidden
     content = completeness.content_name()
     if content is not None and tx.snapshots.was_snapshot_read_before(bound.name, content):
         message = f"the {found.name} is identical to one that an earlier run processed"
-        return Blocker(message, "ask the sender whether the file is current")
+        return SnapshotProofBlocker(message, "ask the sender whether the file is current")
     past = tx.snapshots.latest_snapshots(
         bound.name, COMPARED_SNAPSHOTS, without=completeness.hashed_export_or_content_name()
     )
     if not past or past[0].present is None:
         message = f"this is the first {found.name} that on_gone applies to, so there is none to compare it with"
-        return Blocker(message, ends_by_itself=True)
+        return SnapshotProofBlocker(message, ends_by_itself=True)
     return None if completeness.has_proved_counts or is_declared else _blocker_without_count(bound, found, past)
 
 
-def _blocker_of_hidden_keys(found: SnapshotFacts, without_key: int) -> Blocker | None:
+def _blocker_of_hidden_keys(found: SnapshotFacts, without_key: int) -> SnapshotProofBlocker | None:
     if without_key:
         rows = "1 row has" if without_key == 1 else f"{without_key:,} rows have"
-        return Blocker(f"{rows} no key and may belong to a missing record", "ask the sender to fix the rows")
+        return SnapshotProofBlocker(
+            f"{rows} no key and may belong to a missing record", "ask the sender to fix the rows"
+        )
     if unread := found.completeness.unread:
         message = f"the {found.name} may have more than was read: {unread}"
-        return Blocker(message, "let the config read what belongs to it, or ask the sender for the usual names")
+        return SnapshotProofBlocker(
+            message, "let the config read what belongs to it, or ask the sender for the usual names"
+        )
     return None
 
 
-def _blocker_without_count(bound: BoundStream, found: SnapshotFacts, past: Sequence[PastSnapshot]) -> Blocker | None:
+def _blocker_without_count(
+    bound: BoundStream, found: SnapshotFacts, past: Sequence[PastSnapshot]
+) -> SnapshotProofBlocker | None:
     if found.completeness.may_be_truncated:
         hint = "a trailer with the number of rows proves that a file is complete"
-        return Blocker("the last line has no line break, so the file may be truncated", hint)
+        return SnapshotProofBlocker("the last line has no line break, so the file may be truncated", hint)
     if len(past) < COMPARED_SNAPSHOTS:
         message = f"without a stated number of rows, {COMPARED_SNAPSHOTS} earlier ones are needed to compare with"
         known = f"known: {len(past)}"
         if found.completeness.content_name() is not None:
             known += "; identical ones in which nothing was gone count once"
-        return Blocker(f"{message} ({known})", ends_by_itself=True)
+        return SnapshotProofBlocker(f"{message} ({known})", ends_by_itself=True)
     rows, within = found.rows, bound.stream.gone.rows_within_percent
     if any(abs(rows - earlier.rows) * 100 > within * earlier.rows for earlier in past):
         hint = (
@@ -156,7 +162,7 @@ def _blocker_without_count(bound: BoundStream, found: SnapshotFacts, past: Seque
             f" the new size is accepted once {COMPARED_SNAPSHOTS} in a row have it"
         )
         earlier_rows = ", ".join(f"{earlier.rows:,}" for earlier in past)
-        return Blocker(f"the {found.name} has {rows:,} rows; the previous ones had {earlier_rows}", hint)
+        return SnapshotProofBlocker(f"the {found.name} has {rows:,} rows; the previous ones had {earlier_rows}", hint)
     return None
 
 
@@ -184,8 +190,8 @@ def other_keys_warning(known: int, gone: int, new: int) -> str | None:
     )
 
 
-def remember_snapshot(
-    tx: Transaction, bound: BoundStream, rows: int, completeness: Completeness, run_id: int, *, unproved: bool
+def store_snapshot_for_later_comparisons(
+    tx: Transaction, bound: BoundStream, rows: int, completeness: SnapshotCompleteness, run_id: int, *, unproved: bool
 ) -> None:
     """Store what later snapshots are compared with. An *unproved* one is known by its export, not by its content."""
     content, export = completeness.content_name(), completeness.hashed_export_or_content_name()
@@ -196,7 +202,7 @@ def remember_snapshot(
 
 
 def warn_if_unlike_past_snapshots(
-    bound: BoundStream, state: State, completeness: Completeness, rows: int, known: int, gone: int, new: int
+    bound: BoundStream, state: State, completeness: SnapshotCompleteness, rows: int, known: int, gone: int, new: int
 ) -> None:
     with state.begin_read_only() as tx:
         past = tx.snapshots.latest_snapshots(
@@ -234,7 +240,7 @@ class Removals(Struct, frozen=True):
     unproved: bool = False
 
 
-def decide_missing(
+def decide_removals_of_unlisted_records(
     state: State, bound: BoundStream, gone: pl.Series, found: SnapshotFacts, *, at: datetime
 ) -> Removals:
     """Decide about *gone*, the key hashes that the state knows and the snapshot does not list."""
@@ -246,7 +252,7 @@ def decide_missing(
             facts = facts.filter(pl.col(_STEP) != "remove")
         terms: Counter[Term] = Counter({"gone": facts.height})
         open_keys = [w.identity.key_hash for w in found.waiting] + [i.identity.key_hash for i in found.unsettled]
-        candidates = _removable(tx, bound, facts, terms)
+        candidates = _exclude_undelivered_or_rejected_removals(tx, bound, facts, terms)
         removable = _exclude_keys_and_count(candidates, _as_key_series(open_keys), terms, "ignored")
     without_key, is_open = 0, found.name == "snapshot" and len(removable) < len(candidates)
     if not removable.is_empty() and found.filtered is not None:
@@ -254,14 +260,16 @@ def decide_missing(
         removable = _exclude_keys_and_count(removable, filtered, terms, "ignored")
     if removable.is_empty():
         return Removals(terms=terms, unsettled=is_open)
-    found.completeness.recheck_source_and_note_doubt(bound, removable)
+    found.completeness.recheck_source_and_store_doubt(bound, removable)
     with state.begin() as tx:
-        decided = _decide_by_proof(tx, bound, removable, found, without_key, at)
+        decided = _decide_by_snapshot_proof(tx, bound, removable, found, without_key, at)
     terms["ignored"] += 0 if decided.removed else len(removable)
     return structs.replace(decided, source=found.source, terms=terms, unsettled=is_open)
 
 
-def find_proved_gone(state: State, bound: BoundStream, unlisted: pl.Series, found: SnapshotFacts) -> list[int]:
+def find_never_sent_records_proved_gone(
+    state: State, bound: BoundStream, unlisted: pl.Series, found: SnapshotFacts
+) -> list[int]:
     """Return those of *unlisted*, key hashes of records that were never sent, that the snapshot proves to be gone."""
     if bound.stream.on_gone == "nothing" or unlisted.is_empty():
         return []
@@ -271,13 +279,13 @@ def find_proved_gone(state: State, bound: BoundStream, unlisted: pl.Series, foun
         unlisted = unlisted.filter(~unlisted.is_in(filtered.implode()))
     if unlisted.is_empty():
         return []
-    found.completeness.recheck_source_and_note_doubt(bound, unlisted)
+    found.completeness.recheck_source_and_store_doubt(bound, unlisted)
     with state.begin_read_only() as tx:
-        blocker = find_removal_blocker(tx, bound, found, without_key)
+        blocker = find_reason_snapshot_is_no_proof(tx, bound, found, without_key)
     return unlisted.to_list() if blocker is None else []
 
 
-def decide_deleted(
+def decide_removals_of_records_named_deleted(
     state: State,
     bound: BoundStream,
     deleted: pl.Series,
@@ -297,7 +305,7 @@ def decide_deleted(
         fetched: Key hashes of the records that were fetched by key, if only these were read. Others that wait for
             approval are then asked for together with these, and count for the limits if they are to be fetched again.
     """
-    is_rejected = is_never_removed(bound)
+    is_rejected = is_resource_never_removed(bound)
     if (bound.stream.on_gone == "nothing" and not is_rejected) or deleted.is_empty():
         return Removals(terms=Counter({"ignored": len(deleted)}))
     open_keys = _as_key_series(intent.identity.key_hash for intent in unsettled)
@@ -307,7 +315,9 @@ def decide_deleted(
         if bound.stream.on_gone == "archive":
             terms["ignored"] += facts.filter(pl.col(_STEP) == "remove").height
             facts = facts.filter(pl.col(_STEP) != "remove")
-        removable = _exclude_keys_and_count(_removable(tx, bound, facts, terms), open_keys, terms, "carried_on")
+        removable = _exclude_keys_and_count(
+            _exclude_undelivered_or_rejected_removals(tx, bound, facts, terms), open_keys, terms, "carried_on"
+        )
         found = Removals(removed=tuple(removable.sort().to_list()) if is_rejected else ())
         if not is_rejected and not removable.is_empty():
             has_lists = bound.stream.lists_existing or bound.stream.rereads_gone
@@ -319,11 +329,11 @@ def decide_deleted(
     return structs.replace(found, source=source, terms=terms, unsettled=bool(terms["carried_on"]))
 
 
-def _decide_by_proof(
+def _decide_by_snapshot_proof(
     tx: Transaction, bound: BoundStream, removable: pl.Series, found: SnapshotFacts, without_key: int, at: datetime
 ) -> Removals:
     """Remove all of *removable* or none, after checking the snapshot, the limits and the approval."""
-    reason = find_removal_blocker(tx, bound, found, without_key)
+    reason = find_reason_snapshot_is_no_proof(tx, bound, found, without_key)
     if reason is None:
         past = tx.snapshots.latest_snapshots(bound.name, 1, without=found.completeness.hashed_export_or_content_name())
         return _decide_by_limits(tx, bound, removable, found.source, found.unsettled, at, _EarlierRemovals(past=past))
@@ -393,12 +403,12 @@ def removal_operation(bound: BoundStream, binding: Binding, source: str) -> Oper
     )
 
 
-def is_never_removed(bound: BoundStream) -> bool:
+def is_resource_never_removed(bound: BoundStream) -> bool:
     """Return whether what was delivered stays whatever the source says, so that a person must decide about it."""
     return bound.resource_type.write_once and not bound.resource_type.deletes
 
 
-def operation_verb(operation: Operation) -> str:
+def operation_kind_or_archive(operation: Operation) -> str:
     """Return the operation's name in plans and reports: its kind, or ``archive``."""
     return "archive" if operation.kind == "update" and operation.step == "remove" else operation.kind
 
@@ -406,7 +416,9 @@ def operation_verb(operation: Operation) -> str:
 # ---- which records may be removed
 
 
-def _removable(tx: Transaction, bound: BoundStream, facts: pl.DataFrame, terms: Counter[Term]) -> pl.Series:
+def _exclude_undelivered_or_rejected_removals(
+    tx: Transaction, bound: BoundStream, facts: pl.DataFrame, terms: Counter[Term]
+) -> pl.Series:
     """Return the delivered records whose removal was not rejected, except for references, and count the others."""
     delivered = facts.filter(pl.col(_STEP) != "import")[KEY_HASH]
     terms["ignored"] += facts.height - len(delivered)

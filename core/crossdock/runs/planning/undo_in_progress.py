@@ -12,7 +12,9 @@ RESUME = "crossdock apply --resume"
 ADVICE = f"complete the undo: {RESUME}; or end it as it is: crossdock apply --give-up"
 
 
-def undo_refusals(tx: Transaction, names: Iterable[str], scopes: Mapping[str, Scope]) -> dict[str, RefusedError]:
+def refusals_of_streams_being_undone(
+    tx: Transaction, names: Iterable[str], scopes: Mapping[str, Scope]
+) -> dict[str, RefusedError]:
     """Return why those of *names* that are being undone, or that write the same records, are not read, by stream."""
     since = tx.begun_undos.begun_at_by_stream()
     undone = _undone_stream_by_scope(tx) if since else {}
@@ -20,7 +22,7 @@ def undo_refusals(tx: Transaction, names: Iterable[str], scopes: Mapping[str, Sc
     for name in sorted(names):
         begun = name if name in since else undone.get(_whole_scope_and_contribution_flag(scopes[name]))
         if begun is not None:
-            found[name] = _refusal(name, begun, instant_text(since[begun]))
+            found[name] = _undo_in_progress_error(name, begun, instant_text(since[begun]))
     return found
 
 
@@ -36,17 +38,17 @@ def _whole_scope_and_contribution_flag(scope: Scope) -> tuple[Scope, bool]:
     return scope.whole_record_scope, scope.is_contribution
 
 
-def check_stream_not_being_undone(tx: Transaction, stream: str, scopes: Mapping[str, Scope]) -> None:
-    for refusal in undo_refusals(tx, [stream], scopes).values():
+def raise_if_stream_is_being_undone(tx: Transaction, stream: str, scopes: Mapping[str, Scope]) -> None:
+    for refusal in refusals_of_streams_being_undone(tx, [stream], scopes).values():
         raise refusal
 
 
-def check_no_undo_in_progress(tx: Transaction) -> None:
+def raise_if_undo_in_progress(tx: Transaction) -> None:
     for name, begun_at in tx.begun_undos.begun_at_by_stream().items():
-        raise _refusal(name, name, instant_text(begun_at))
+        raise _undo_in_progress_error(name, name, instant_text(begun_at))
 
 
-def _refusal(name: str, begun: str, since: str) -> RefusedError:
+def _undo_in_progress_error(name: str, begun: str, since: str) -> RefusedError:
     message = f"an undo of {begun} was begun {since} and has not ended"
     if name == begun:
         return RefusedError(f"{message}, so nothing else of it is done", hint=ADVICE, code="undo_in_progress")

@@ -16,11 +16,11 @@ from msgspec import Struct
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.errors import RefusedError
-from crossdock.runs.planning.mapping_to_drafts import FailureCounter
+from crossdock.runs.planning.mapping_to_drafts import AuthorCodeFailureCounter
 from crossdock.runs.planning.planner import PlannedChunk, Planner
 from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import LISTED, Removals
-from crossdock.runs.planning.waiting_records import AwaitingParents
+from crossdock.runs.planning.waiting_records import RecordsAwaitingParents
 from crossdock.state import PendingApproval, Scope, State
 from crossdock.state.tables.pending_approvals_and_begun_undos import KEY_BYTES, packed_key_hashes
 from crossdock.values import exact_json
@@ -70,7 +70,7 @@ def find_unapproved_updates_over_limits(
     members: Counter[str] = Counter()
     keys: list[str] = []
     for operation in update_operations_subject_to_limits(state, bound, found, planned):
-        digests.append(_digest(operation))
+        digests.append(_hash_of_update(operation))
         members.update(operation.changes.keys())
         if len(keys) < LISTED:
             keys.append(operation.record.key)
@@ -79,7 +79,7 @@ def find_unapproved_updates_over_limits(
     wanted = PendingApproval(bound.name, f"update {bound.records_text}", packed_key_hashes(digests), at)
     if _is_approved(state, wanted):
         return None
-    return WithheldUpdates(wanted, _refusal(bound, found, wanted, keys, members, before))
+    return WithheldUpdates(wanted, _updates_refused_error(bound, found, wanted, keys, members, before))
 
 
 def update_operations_subject_to_limits(
@@ -88,8 +88,8 @@ def update_operations_subject_to_limits(
     """Yield the updates that count: those of records whose content crossdock delivered before."""
     progress, known = bound.context.run.progress, set(planned)
     progress.begin(f"counting updates of {bound.name}", None)
-    held = AwaitingParents(bound, state, References(bound.target.name, known), {bound.scope})
-    failing = FailureCounter(bound, None)
+    held = RecordsAwaitingParents(bound, state, References(bound.target.name, known), {bound.scope})
+    failing = AuthorCodeFailureCounter(bound, None)
     planner = Planner(held, Tally(), None, gone=Removals(), failing=failing, at_once=_AT_ONCE)
     chunks: Iterator[PlannedChunk] | None = planner.decide_in_chunks(found.records())
     while chunks is not None:
@@ -100,12 +100,12 @@ def update_operations_subject_to_limits(
                     known.add((operation.scope, operation.identity.key_hash))
                 elif operation.counts_against_update_limits:
                     yield operation
-        chunks = planner.next_round()
+        chunks = planner.plan_ready_cycles_or_removals()
     if planner.stopped is not None:
         raise planner.stopped
 
 
-def _digest(operation: Operation) -> int:
+def _hash_of_update(operation: Operation) -> int:
     """Hash the record and its new content, so that an approval covers exactly this update."""
     content = exact_json.dumps([f"{operation.identity.key_hash:032x}", operation.after])
     return int.from_bytes(hashlib.sha256(content).digest()[:KEY_BYTES], "big")
@@ -120,7 +120,7 @@ def _is_approved(state: State, wanted: PendingApproval) -> bool:
     return wanted.keys == approved.keys or set(wanted.key_hashes) <= set(approved.key_hashes)
 
 
-def _refusal(
+def _updates_refused_error(
     bound: BoundStream,
     found: UpdateCandidates,
     wanted: PendingApproval,

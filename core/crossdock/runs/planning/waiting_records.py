@@ -20,11 +20,11 @@ import polars as pl
 from msgspec import Struct
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream
-from crossdock.delta.changed_record_reading import KeyedRecord, stored_records_prepared_again
+from crossdock.delta.changed_record_reading import KeyedRecord, stored_records_repaired_and_filtered_again
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.delta.state_comparison import Delta
-from crossdock.runs.planning.references import References, ScopedKey, references_in
+from crossdock.runs.planning.references import References, ScopedKey, collect_references_in_value
 from crossdock.state import DeadLetter, Intent, RecordIdentity, Scope, State, Transaction, Wait, WaitingRecord
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import parse_duration
@@ -35,7 +35,7 @@ class IdleWaits(NamedTuple):
     version: str | None = None
 
 
-class UnchangedWaits:
+class IdleWaitSeparator:
     """The waiting records of a stream in one part of its reading: all are `found`, and idle ones are `left`."""
 
     def __init__(self, bound: BoundStream, *, takes_up_all: bool) -> None:
@@ -204,7 +204,7 @@ class HeldRecord(Struct):
     opened: bool = False
 
 
-class AwaitingParents:
+class RecordsAwaitingParents:
     """The held records of one stream. The caller removes from *coming* the scopes that bring no more records."""
 
     def __init__(self, bound: BoundStream, state: State, references: References, coming: AbstractSet[Scope]) -> None:
@@ -254,7 +254,7 @@ class AwaitingParents:
         self._held[read.identity.key_hash] = HeldRecord(read, members, missing, can_open)
         return True
 
-    def find_ready(self) -> list[int]:
+    def find_ready_key_hashes(self) -> list[int]:
         """Return the records whose references are all delivered, and idle ones that wait for a held record."""
         if not self:
             return []
@@ -293,19 +293,21 @@ class AwaitingParents:
             idle = [each for each in some if self._idle.pop(each, None) is not None]
             with self.state.begin_read_only() as tx:
                 waiting = tx.waiting_records.records_among(self.bound.name, idle)
-            yield from stored_records_prepared_again(self.bound.stream, ((each.identity, each.raw) for each in waiting))
+            yield from stored_records_repaired_and_filtered_again(
+                self.bound.stream, ((each.identity, each.raw) for each in waiting)
+            )
 
     def pop_held_record(self, key_hash: int) -> KeyedRecord:
         return self._held.pop(key_hash).read
 
-    def cycle_breakers(self) -> list[int]:
+    def choose_cycle_breakers(self) -> list[int]:
         if not self._held:
             return []
-        return cycle_breakers(
+        return choose_one_record_per_cycle(
             self._awaited_hashes_by_held_record(), [key for key, held in self._held.items() if held.can_open]
         )
 
-    def begin_without_missing_references(self, key_hash: int) -> tuple[KeyedRecord, dict[str, Any]]:
+    def open_without_missing_references(self, key_hash: int) -> tuple[KeyedRecord, dict[str, Any]]:
         """Mark a record as opened, and return it with the members that have no missing reference. It stays held."""
         held = self._held[key_hash]
         held.can_open, held.opened = False, True
@@ -321,7 +323,7 @@ class AwaitingParents:
             self._idle.pop(each, None)
         return len(found)
 
-    def pop_late_as_dead_letters(self) -> Iterator[DeadLetter]:
+    def pop_overdue_as_dead_letters(self) -> Iterator[DeadLetter]:
         """Remove those in `wait_start_by_overdue_record` at the end of the run, and yield them as dead letters."""
         opened = set(self._keys_with_first_step())
         found = [each for each in self.wait_start_by_overdue_record if each in self and each not in opened]
@@ -357,7 +359,7 @@ class AwaitingParents:
             with self.state.begin() as tx:
                 tx.waiting_records.mark_waiting_only_for_references(self.bound.name, idle, self.version)
 
-    def discard_all(self) -> int:
+    def discard_all_and_count(self) -> int:
         """Remove all records. Return how many still wait."""
         if not self:
             return 0
@@ -379,7 +381,9 @@ class AwaitingParents:
             del self._held[key_hash]
 
     def _has_missing_reference(self, value: Any) -> bool:
-        keys = self.references.scoped_keys(references_in(value), self.bound.namespace_and_key_of_reference)
+        keys = self.references.scoped_keys(
+            collect_references_in_value(value), self.bound.namespace_and_key_of_reference
+        )
         return bool(self.references.missing(keys))
 
     def _awaited_hashes_by_held_record(self) -> dict[int, list[int]]:
@@ -392,7 +396,7 @@ class AwaitingParents:
         }
 
 
-def cycle_breakers(waits_for: Mapping[int, Sequence[int]], can_open: Sequence[int]) -> list[int]:
+def choose_one_record_per_cycle(waits_for: Mapping[int, Sequence[int]], can_open: Sequence[int]) -> list[int]:
     """Return at most one record of each cycle. One that waits for a record without a key in *waits_for* is in none."""
     stuck, allowed = _records_in_cycles(waits_for), set(can_open)
     chosen: list[int] = []

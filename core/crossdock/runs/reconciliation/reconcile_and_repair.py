@@ -166,7 +166,7 @@ def apply(
         raise outdated_error("crossdock reconcile")
     with open_session(project, clock, attempt=_ATTEMPT) as session:
         with session.state.begin_read_only() as tx:
-            undo_in_progress.check_no_undo_in_progress(tx)
+            undo_in_progress.raise_if_undo_in_progress(tx)
         names = {*approved.selection}
         found, again = plan(session, names, SilentProgress(), sample=None, remove_extra=approved.remove_extra)
         for error in found.errors.values():

@@ -13,7 +13,7 @@ from msgspec import structs
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.delta.row_preparation import KEY_HASH
-from crossdock.delta.state_comparison import Delta, keys_not_listed
+from crossdock.delta.state_comparison import Delta, known_keys_missing_in_list
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.run_context import SourceContext
@@ -23,8 +23,8 @@ from crossdock.runs import dry_run
 from crossdock.runs.dry_run import CorrectedState
 from crossdock.runs.imported_file_log import IntakeOrderReader
 from crossdock.runs.plan_result import PlanListener
-from crossdock.runs.planning.mapping_to_drafts import FailureCounter
-from crossdock.runs.planning.references import referred_ids
+from crossdock.runs.planning.mapping_to_drafts import AuthorCodeFailureCounter
+from crossdock.runs.planning.references import referred_resources_and_ids
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates
 from crossdock.runs.platform_and_state_comparison import (
@@ -117,7 +117,7 @@ class FullInputIgnoringEarlierRuns(StreamInput):
             before = self._scan.latest.height
             self._scan.latest = _rows_with_given_keys(self._scan.latest, self._only)
             self._tally.count("ignored", before - self._scan.latest.height)
-        self.absent = keys_not_listed(self._state.key_index_frame_of_scope(self._bound.scope), read)
+        self.absent = known_keys_missing_in_list(self._state.key_index_frame_of_scope(self._bound.scope), read)
         if not self.has_read_whole_list:
             named = set(_rows_with_given_keys(read, self._wanted)[KEY_HASH].to_list())
             others = {intent.identity.key_hash for intent in unsettled}
@@ -144,9 +144,9 @@ class FullInputIgnoringEarlierRuns(StreamInput):
         """Return no candidates: a person has seen the differences."""
         return UpdateCandidates(0, 0, self._read_waiting_then_changed, "")
 
-    def new_failure_counter(self) -> FailureCounter:
+    def new_failure_counter(self) -> AuthorCodeFailureCounter:
         """Return no limit: failures are listed."""
-        return FailureCounter(self._bound, None)
+        return AuthorCodeFailureCounter(self._bound, None)
 
     def store_completion(self) -> None:
         with self._state.begin() as tx:
@@ -601,7 +601,9 @@ class SourceComparison:
                     payloads = [
                         payload for *_, payload in tx.bindings.records_referring_to(scope.target, resource, ids)
                     ]
-                found |= {each: resource for payload in payloads for _, each in referred_ids(kind, payload)}
+                found |= {
+                    each: resource for payload in payloads for _, each in referred_resources_and_ids(kind, payload)
+                }
         return found
 
 

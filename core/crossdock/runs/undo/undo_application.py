@@ -17,7 +17,7 @@ from crossdock.runs.active_run import UNDO, ActiveRun
 from crossdock.runs.audit_log import Change, change_exclusively
 from crossdock.runs.plan_and_apply import PlanFile, outdated_error
 from crossdock.runs.planning import undo_in_progress
-from crossdock.runs.planning.mapping_to_drafts import FailureCounter
+from crossdock.runs.planning.mapping_to_drafts import AuthorCodeFailureCounter
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.runs.planning.waiting_records import IdleWaits
@@ -53,7 +53,7 @@ def apply(
         with session.state.begin_read_only() as tx:
             begun = tx.begun_undos.listed()
             if begun and begun[0].plan != approved.model_dump(mode="json"):
-                undo_in_progress.check_no_undo_in_progress(tx)
+                undo_in_progress.raise_if_undo_in_progress(tx)
         if begun:
             return _Application(session, approved, progress, interrupt).resume(begun)
         return _Application(session, approved, progress, interrupt).begin()
@@ -239,9 +239,9 @@ class UndoInput:
     def give_up_after_failed_read(self) -> None:
         """Nothing was read."""
 
-    def new_failure_counter(self) -> FailureCounter:
+    def new_failure_counter(self) -> AuthorCodeFailureCounter:
         """Return no failures: nothing is mapped."""
-        return FailureCounter(self._bound, None)
+        return AuthorCodeFailureCounter(self._bound, None)
 
     def records(self) -> Iterator[KeyedRecord]:
         return iter(())

@@ -316,7 +316,7 @@ def plan_from_facts(
 def _undoable_streams_of_runs(session: Session, undone: UndoneRuns) -> list[str]:
     """Return the streams whose records these runs have delivered, if an undo of them may begin."""
     with session.state.begin_read_only() as tx:
-        undo_in_progress.check_no_undo_in_progress(tx)
+        undo_in_progress.raise_if_undo_in_progress(tx)
         scopes = tx.delivered_history.streams_and_scopes_of_runs(sorted(undone.runs))
         left = tx.delivered_history.count_unsettled_operations_of_runs(sorted(undone.runs))
         forgotten = _forgotten_record_count(tx, undone)

@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 
 from crossdock.errors import RecordError, UnavailableError
 from crossdock.runs.planning.adoptable_records import (
-    LiveMatches,
-    LiveValue,
-    LiveValueIndex,
-    MatchCounts,
-    count_match_decisions,
+    AdoptionCounts,
+    AdoptionMatcher,
+    TargetMemberValue,
+    TargetMemberValueIndex,
+    count_adoption_decisions,
 )
 
 
-def index(*values: LiveValue) -> LiveValueIndex:
-    made = LiveValueIndex()
+def index(*values: TargetMemberValue) -> TargetMemberValueIndex:
+    made = TargetMemberValueIndex()
     made.add(values)
     made.sort()
     return made
 
 
-def decided(matches: LiveMatches, key_hash: int, value: str | None) -> str:
+def decided(matches: AdoptionMatcher, key_hash: int, value: str | None) -> str:
     try:
         return matches.match(key_hash, value) or "created"
     except RecordError as error:
@@ -35,7 +35,7 @@ def decided(matches: LiveMatches, key_hash: int, value: str | None) -> str:
 
 def test_the_text_must_be_exactly_the_same() -> None:
     """Case, blanks and leading zeros count."""
-    matches = LiveMatches("sku", index(LiveValue("p1", "A1")))
+    matches = AdoptionMatcher("sku", index(TargetMemberValue("p1", "A1")))
     for number, value in enumerate(["a1", "A1 ", " A1", "0A1", "", None]):
         assert decided(matches, number, value) == "created"
     assert decided(matches, 9, "A1") == "p1"
@@ -43,7 +43,7 @@ def test_the_text_must_be_exactly_the_same() -> None:
 
 def test_several_records_with_the_value_are_named_by_their_ids() -> None:
     """Five of them at most; the value is not shown."""
-    matches = LiveMatches("sku", index(*(LiveValue(f"p{number}", "A1") for number in range(7))))
+    matches = AdoptionMatcher("sku", index(*(TargetMemberValue(f"p{number}", "A1") for number in range(7))))
     with pytest.raises(RecordError) as refused:
         matches.match(1, "A1")
     error = refused.value
@@ -54,7 +54,7 @@ def test_several_records_with_the_value_are_named_by_their_ids() -> None:
 
 def test_a_record_is_taken_over_once() -> None:
     """A second record with the value is refused, also once the first one is bound; the first may ask again."""
-    matches = LiveMatches("sku", index(LiveValue("p1", "A"), LiveValue("p2", "B", taken=True)))
+    matches = AdoptionMatcher("sku", index(TargetMemberValue("p1", "A"), TargetMemberValue("p2", "B", taken=True)))
     assert [decided(matches, 1, "A"), decided(matches, 1, "A")] == ["p1", "p1"]
     assert decided(matches, 2, "A") == "another record of this stream has the same sku"
     assert decided(matches, 3, "B") == "the target's p2 has its sku, and is bound to another record"
@@ -66,9 +66,9 @@ def test_a_record_is_taken_over_once() -> None:
 
 def test_a_record_that_is_listed_again_replaces_the_earlier_one() -> None:
     """In the same list and in a later one; also if it has no value any more, or belongs to others."""
-    live = index(LiveValue("p1", "A"), LiveValue("p2", "B"), LiveValue("p1", "C"))
+    live = index(TargetMemberValue("p1", "A"), TargetMemberValue("p2", "B"), TargetMemberValue("p1", "C"))
     assert [live.find(each) for each in "ABC"] == [[], [("p2", False)], [("p1", False)]]
-    live.add([LiveValue("p2", None), LiveValue("p3", "C")])
+    live.add([TargetMemberValue("p2", None), TargetMemberValue("p3", "C")])
     live.sort()
     assert [live.find(each) for each in "ABC"] == [[], [], [("p1", False), ("p3", False)]]
     assert len(live) == 2
@@ -76,15 +76,15 @@ def test_a_record_that_is_listed_again_replaces_the_earlier_one() -> None:
 
 def test_the_list_is_read_once_until_it_expires() -> None:
     """And again at the next decision if it could not be read."""
-    reads: list[LiveValueIndex] = []
+    reads: list[TargetMemberValueIndex] = []
 
-    def read(live: LiveValueIndex) -> None:
+    def read(live: TargetMemberValueIndex) -> None:
         reads.append(live)
         if len(reads) == 1:
             raise UnavailableError("gone")
-        live.add([LiveValue(f"p{len(reads)}", "A")])
+        live.add([TargetMemberValue(f"p{len(reads)}", "A")])
 
-    matches = LiveMatches("sku", LiveValueIndex(), read)
+    matches = AdoptionMatcher("sku", TargetMemberValueIndex(), read)
     with pytest.raises(UnavailableError):
         matches.read_unless_current()
     for _ in range(3):
@@ -105,15 +105,15 @@ def test_any_catalogues_are_matched_as_a_simple_model_says(
     live: list[tuple[str | None, str]], wanted: list[str | None], size: int
 ) -> None:
     """Duplicates on both sides; pages of any size."""
-    made = LiveValueIndex()
+    made = TargetMemberValueIndex()
     listed = [
-        LiveValue(f"p{number}", None if whose == "others" else value, whose == "ours")
+        TargetMemberValue(f"p{number}", None if whose == "others" else value, whose == "ours")
         for number, (value, whose) in enumerate(live)
     ]
     for start in range(0, len(listed), size):
         made.add(listed[start : start + size])
     made.sort()
-    matches = LiveMatches("sku", made)
+    matches = AdoptionMatcher("sku", made)
     said = [decided(matches, number, value) for number, value in enumerate(wanted)]
     kinds = Counter[str]()
     for number, value in enumerate(wanted):
@@ -125,14 +125,16 @@ def test_any_catalogues_are_matched_as_a_simple_model_says(
         else:
             assert (said[number] == "created") == (kind == "none")
             assert kind == "none" or "sku" in said[number]
-    assert count_match_decisions(made, wanted) == MatchCounts(kinds["one"], kinds["several"], kinds["none"])
+    assert count_adoption_decisions(made, wanted) == AdoptionCounts(kinds["one"], kinds["several"], kinds["none"])
 
 
 def test_a_record_of_others_under_our_name_is_a_conflict() -> None:
     """Unless it is the one that is taken over."""
-    made = index(LiveValue("p1", "A"), LiveValue("p2", "B"), LiveValue("p3", "C"))
+    made = index(TargetMemberValue("p1", "A"), TargetMemberValue("p2", "B"), TargetMemberValue("p3", "C"))
     holders = {0: "p1", 1: "p9", 2: "p9"}
-    assert count_match_decisions(made, ["A", "B", "X", "Y", "C"], named=holders.get) == MatchCounts(2, 0, 1, (1, 2))
+    assert count_adoption_decisions(made, ["A", "B", "X", "Y", "C"], named=holders.get) == AdoptionCounts(
+        2, 0, 1, (1, 2)
+    )
 
 
 def simple(live: list[tuple[str | None, str]], earlier: list[str | None], value: str | None) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.runs.planning.waiting_records import cycle_breakers
+from crossdock.runs.planning.waiting_records import choose_one_record_per_cycle
 
 Graph = dict[int, list[int]]
 
@@ -36,7 +36,7 @@ GRAPHS = st.integers(1, 9).flatmap(
 )
 def test_cycle_breakers(waits_for: Graph, can_open: list[int], chosen: list[int]) -> None:
     """One record of each cycle, and none where it would not help."""
-    assert cycle_breakers(waits_for, can_open) == chosen
+    assert choose_one_record_per_cycle(waits_for, can_open) == chosen
 
 
 def reaches(graph: Mapping[int, list[int]], start: int) -> set[int]:
@@ -75,7 +75,7 @@ def component(graph: Mapping[int, list[int]], node: int) -> frozenset[int]:
 def test_cycle_breakers_are_in_cycles_and_few(graph: Graph, data: st.DataObject) -> None:
     """Each waits for itself indirectly and can be opened; there are no more than back edges."""
     allowed = data.draw(st.sets(st.sampled_from(sorted(graph))))
-    chosen = cycle_breakers(graph, sorted(allowed))
+    chosen = choose_one_record_per_cycle(graph, sorted(allowed))
     assert len(set(chosen)) == len(chosen)
     assert len(chosen) <= back_edges(graph)
     for node in chosen:
@@ -92,7 +92,7 @@ def test_each_separate_cycle_is_opened_once(cycles: list[int], data: st.DataObje
         first = len(graph)
         graph |= {first + n: [first + (n + 1) % size] for n in range(size)}
     shuffled = {node: graph[node] for node in data.draw(st.permutations(sorted(graph)))}
-    chosen = cycle_breakers(shuffled, list(shuffled))
+    chosen = choose_one_record_per_cycle(shuffled, list(shuffled))
     assert len(chosen) == len(cycles)
     assert {component(graph, node) for node in chosen} == {component(graph, node) for node in graph}
 
@@ -113,7 +113,7 @@ def test_rounds_end_and_leave_only_records_with_missing_parents(graph: Graph, da
                 del waits[node]
             continue
         missing = {node: [each for each in ahead if each not in there] for node, ahead in waits.items()}
-        chosen = cycle_breakers(missing, sorted(can_open - set(opened)))
+        chosen = choose_one_record_per_cycle(missing, sorted(can_open - set(opened)))
         if not chosen:
             break
         opened += chosen

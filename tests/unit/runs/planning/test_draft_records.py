@@ -13,7 +13,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import InternalError, RecordError
 from crossdock.resources import CustomerDraft, Reference
 from crossdock.runs.planning import mapping_to_drafts
-from crossdock.runs.planning.mapping_to_drafts import draft_of_record
+from crossdock.runs.planning.mapping_to_drafts import map_record_to_draft_members
 from crossdock.values.raw_rows_and_records import Record
 
 SECRET = "Erika Mustermann"
@@ -30,7 +30,7 @@ def mapped(to_resource: Callable[[Record], Any], key: str = "A") -> tuple[dict[s
     bound.stream.to_resource = to_resource  # type: ignore[method-assign, assignment]
     record = account(bound, key).record
     record.row["NOTE"] = SECRET
-    return draft_of_record(bound, record)
+    return map_record_to_draft_members(bound, record)
 
 
 def raising(error: BaseException) -> Callable[[Record], Any]:
@@ -43,7 +43,7 @@ def raising(error: BaseException) -> Callable[[Record], Any]:
 def test_members_and_references() -> None:
     """The members have wire names, and the references among them are listed."""
     bound = bound_accounts()
-    members, references = draft_of_record(bound, account(bound, "A", "P").record)
+    members, references = map_record_to_draft_members(bound, account(bound, "A", "P").record)
     assert references == [Reference("ledger_account", "P")]
     assert members == {"code": "A", "name": "x", "type": "asset", "parentId": references[0]}
 
@@ -103,10 +103,10 @@ def test_a_draft_has_at_most_as_many_values_as_a_body(monkeypatch: pytest.Monkey
     members = {"items": [{"sku": "a", "more": [1, 2]}, {}], "parent": Reference("product", "P")}
     monkeypatch.setattr(mapping_to_drafts, "_MANY", 1)
     monkeypatch.setattr(mapping_to_drafts, "_MOST", 7)  # two commas and an item's comma, three brackets and one inside
-    mapping_to_drafts._check_value_counts(members)
+    mapping_to_drafts._raise_if_too_many_values(members)
     monkeypatch.setattr(mapping_to_drafts, "_MOST", 6)
     with pytest.raises(RecordError, match="has more than 1,000,000 values") as refused:
-        mapping_to_drafts._check_value_counts(members)
+        mapping_to_drafts._raise_if_too_many_values(members)
     assert (refused.value.code, refused.value.pointer) == ("invalid_draft", "/items")
 
 

@@ -11,7 +11,7 @@ from msgspec import structs
 from tests.unit.runs.planning.accounts import bound_accounts, platform_target
 
 from crossdock.delta.changed_record_reading import KeyedRecord
-from crossdock.runs.planning.contributions_and_own_writes import Origin, OwnWrites
+from crossdock.runs.planning.contributions_and_own_writes import OriginRecord, OwnWrites
 from crossdock.state import Binding, RecordIdentity, Scope, State
 from crossdock.values.raw_rows_and_records import JSON, Record
 
@@ -49,7 +49,7 @@ def test_a_record_is_unchanged_while_it_holds_what_was_written(
         tx.bindings.put(scopes[0].contribution_scope_of_stream("shop.currencies"), [added], run_id=run, at=AT)
     reads = [read(f"acc_{number}", {**WRITTEN, "currency": "EUR", **change}) for number in (1, 2, 3)]
     assert OwnWrites(bound).origins_by_key_hash(state, reads) == {
-        reads[0].identity.key_hash: Origin("K1", is_unchanged)
+        reads[0].identity.key_hash: OriginRecord("K1", is_unchanged)
     }
 
 

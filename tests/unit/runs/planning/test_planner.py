@@ -20,11 +20,11 @@ from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.mapping.stream_declaration import FailureLimits
-from crossdock.runs.planning.mapping_to_drafts import FailureCounter
+from crossdock.runs.planning.mapping_to_drafts import AuthorCodeFailureCounter
 from crossdock.runs.planning.planner import PlannedChunk, Planner
 from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import Removals
-from crossdock.runs.planning.waiting_records import AwaitingParents
+from crossdock.runs.planning.waiting_records import RecordsAwaitingParents
 from crossdock.state import Binding, DeadLetter, Scope, State, create_or_upgrade_state, parse_database_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.author_code_errors import AuthorCodeError
@@ -91,8 +91,8 @@ class Run:
 
     def planner(self, gone: Removals, records: int | None = None) -> Planner:
         references = References("platform", self.planned)
-        self.held = AwaitingParents(self.bound, self.state, references, {self.bound.scope})
-        failing = FailureCounter(self.bound, records)
+        self.held = RecordsAwaitingParents(self.bound, self.state, references, {self.bound.scope})
+        failing = AuthorCodeFailureCounter(self.bound, records)
         return Planner(self.held, self.tally, self._run, gone=gone, failing=failing, at_once=2)
 
     def execute(self, planner: Planner, reads: Iterator[KeyedRecord]) -> None:
@@ -106,10 +106,10 @@ class Run:
                 if self.planned is None:
                     with self.state.begin() as tx:
                         chunk.store_all_but_operations(tx)
-            chunks = planner.next_round()
+            chunks = planner.plan_ready_cycles_or_removals()
         planner.count_rest_as_carried_on(reads)
-        planner.count_unplanned_removals()
-        self.tally.count("carried_on", self.held.discard_all())
+        planner.count_unplanned_removals_as_carried_on()
+        self.tally.count("carried_on", self.held.discard_all_and_count())
 
     def _end(self, end: str, keys: Iterator[str]) -> None:
         for key in keys:
@@ -281,11 +281,11 @@ def test_removals_are_planned_last(database: State) -> None:
     kinds = [
         operation.kind for chunk in planner.decide_in_chunks(iter([next(reads)])) for operation in chunk.operations
     ]
-    (removals,) = [list(planner.next_round() or ())]
+    (removals,) = [list(planner.plan_ready_cycles_or_removals() or ())]
     kinds += [operation.kind for chunk in removals for operation in chunk.operations]
     assert kinds == ["create", "delete"]
     assert run.tally.records["ignored"] == 1
-    assert planner.next_round() is None
+    assert planner.plan_ready_cycles_or_removals() is None
 
 
 def test_removals_of_a_stopped_run_are_carried_on(database: State) -> None:

@@ -10,7 +10,7 @@ import xxhash
 
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.resources import Reference
-from crossdock.runs.planning.references import References, references_in, stored_key_by_trimmed_key
+from crossdock.runs.planning.references import References, collect_references_in_value, stored_key_by_trimmed_key
 from crossdock.state import Binding, DeadLetter, RecordIdentity, Scope, State, WaitingRecord
 from crossdock.values.record_keys import key_text
 
@@ -44,7 +44,7 @@ def test_every_reference_is_found_and_resolved(state: State) -> None:
     bind(state, Scope("platform", "customer", "wms"), "17850", "cus_1")
     bind(state, Scope("platform", "product", "wms"), "A", "prd_1")
     references = References("platform")
-    keys = references.scoped_keys(references_in(MEMBERS), wms)
+    keys = references.scoped_keys(collect_references_in_value(MEMBERS), wms)
     with state.begin() as tx:
         references.look_up(keys, tx)
     assert references.missing(keys) == [(Scope("platform", "product", "site"), "B")]
@@ -64,7 +64,7 @@ def test_a_plan_resolves_a_planned_record_to_a_placeholder(state: State) -> None
     references = References("platform", {(scope, key_hashes(["17850"])["17850"])})
     reference = {"customerId": Reference("customer", "17850")}
     with state.begin() as tx:
-        references.look_up(references.scoped_keys(references_in(reference), wms), tx)
+        references.look_up(references.scoped_keys(collect_references_in_value(reference), wms), tx)
     assert references.resolve(reference, wms) == {"customerId": "<customer wms:17850>"}
 
 
@@ -105,7 +105,7 @@ def test_a_reference_finds_a_record_that_was_stored_before_keys_were_trimmed(sta
     wanted = {"items": [Reference("product", key) for key in ("0017", "0018", "a b")]}
     rejected = [identified(*each) for each in (("wms.products", "%09L1"), ("wms.products", "L2"), ("other", "L3%20"))]
     with state.begin() as tx:
-        references.look_up(references.scoped_keys(references_in(wanted), wms), tx)
+        references.look_up(references.scoped_keys(collect_references_in_value(wanted), wms), tx)
         assert stored_key_by_trimmed_key(tx, scope) == {"0017": "%200017"}
         run = tx.runs.start(business_date="2026-01-01", at=AT)
         letters = [DeadLetter(each, "mapping", "bad_value", None, "", {}, None) for each in rejected]

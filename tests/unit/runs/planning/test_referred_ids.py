@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crossdock.mapping.resource_types import WRITABLE_RESOURCE_TYPES
-from crossdock.runs.planning.references import referred_ids
+from crossdock.runs.planning.references import referred_resources_and_ids
 
 LINES = [{"productId": "prd_1", "quantity": 2, "unitPrice": 1}, {"productId": "prd_2", "quantity": 1, "unitPrice": 1}]
 ORDER = {"externalId": "wms:1", "customerId": "cus_1", "currency": "EUR", "items": LINES}
@@ -40,7 +40,7 @@ OF_LINES = {("customer", "cus_1"), ("product", "prd_1"), ("product", "prd_2")}
 )
 def test_references_are_found(resource: str, payload: dict[str, Any], expected: set[tuple[str, str]]) -> None:
     """Also in lists; names and other texts that look like ids are none, and neither is what has another form."""
-    assert set(referred_ids(WRITABLE_RESOURCE_TYPES[resource], payload)) == expected
+    assert set(referred_resources_and_ids(WRITABLE_RESOURCE_TYPES[resource], payload)) == expected
 
 
 @pytest.mark.parametrize("resource", sorted(WRITABLE_RESOURCE_TYPES))
@@ -49,4 +49,4 @@ def test_each_kind_has_a_member_for_each_resource_that_it_refers_to(resource: st
     kind = WRITABLE_RESOURCE_TYPES[resource]
     members = ("customerId", "productId", "binId", "parentId", "lotId", "toBinId", "invoiceId")
     payload = dict.fromkeys(members, "x") | {"items": [{"productId": "x"}]}
-    assert {found for found, _ in referred_ids(kind, payload)} == kind.parents
+    assert {found for found, _ in referred_resources_and_ids(kind, payload)} == kind.parents

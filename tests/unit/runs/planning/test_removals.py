@@ -28,7 +28,7 @@ from crossdock.runs.imported_file_log import NoIntake
 from crossdock.runs.planning.planner import PlannedChunk, Planner
 from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import _as_key_series, _exclude_keys_and_count
-from crossdock.runs.planning.waiting_records import AwaitingParents
+from crossdock.runs.planning.waiting_records import RecordsAwaitingParents
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Binding, Scope, State, create_or_upgrade_state, parse_database_url
 from crossdock.state.tables.inputs_of_streams import COMPARED_SNAPSHOTS
@@ -155,7 +155,7 @@ class Warehouse:
             run_id = tx.runs.start(business_date="2026-01-01", at=self._clock.now())
         reading = StreamInput(self._bound, self._state, tally, run_id)
         reading.read_next_part([], lambda _rows: None)
-        held = AwaitingParents(self._bound, self._state, References(self._target.name), {self._bound.scope})
+        held = RecordsAwaitingParents(self._bound, self._state, References(self._target.name), {self._bound.scope})
         run = DeliveringRun(self._state, run_id, self._clock, threading.Event())
         planner = Planner(held, tally, run, gone=reading.removals, failing=reading.new_failure_counter())
         chunks: Iterator[PlannedChunk] | None = planner.decide_in_chunks(reading.records())
@@ -168,8 +168,8 @@ class Warehouse:
                     self._deliver(operation, run_id, tally)
                 with self._state.begin() as tx:
                     decided.store_all_but_operations(tx)
-            chunks = planner.next_round()
-        planner.count_unplanned_removals()
+            chunks = planner.plan_ready_cycles_or_removals()
+        planner.count_unplanned_removals_as_carried_on()
         reading.store_completion()
         assert tally.balanced, tally
         return True, reading.removals.withheld.record_count if reading.removals.withheld else 0

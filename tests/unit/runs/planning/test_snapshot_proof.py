@@ -18,11 +18,11 @@ from crossdock.delta.latest_records import LatestRecords
 from crossdock.mapping.stream_declaration import GoneLimits
 from crossdock.runs.planning.removals import (
     FEWER_ROWS,
-    Blocker,
-    Completeness,
+    SnapshotCompleteness,
     SnapshotFacts,
+    SnapshotProofBlocker,
     fewer_rows_warning,
-    find_removal_blocker,
+    find_reason_snapshot_is_no_proof,
     other_keys_warning,
 )
 from crossdock.state import PastSnapshot, State
@@ -34,8 +34,8 @@ BOUND = bound_accounts()
 COUNTED = Proof(lambda: "new", counted=True)
 
 
-def collected(*proofs: Proof | None) -> Completeness:
-    completeness = Completeness()
+def collected(*proofs: Proof | None) -> SnapshotCompleteness:
+    completeness = SnapshotCompleteness()
     batches = [RawBatch("a", pl.DataFrame(), proof=proof) for proof in proofs]
     assert list(completeness.collect_proofs(batches)) == batches
     return completeness
@@ -71,13 +71,13 @@ def found(
 
 def reason(
     state: State, facts: SnapshotFacts, past: Sequence[int | None] = (10, 10, 10), *, filtered: int = 0
-) -> Blocker | None:
+) -> SnapshotProofBlocker | None:
     """The blocker after *past* snapshots of so many rows, latest first; None for one that counted no records."""
     with state.begin() as tx:
         for age, rows in enumerate(past):
             snapshot = PastSnapshot(rows or 10, rows)
             tx.snapshots.record_snapshot(BOUND.name, f"old-{age}", snapshot, at=AT - timedelta(days=age))
-        return find_removal_blocker(tx, BOUND, facts, filtered)
+        return find_reason_snapshot_is_no_proof(tx, BOUND, facts, filtered)
 
 
 def test_a_counted_snapshot_blocks_nothing(state: State, tmp_path: Path) -> None:

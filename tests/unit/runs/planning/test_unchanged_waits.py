@@ -20,9 +20,9 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.connector import Settings
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME
-from crossdock.delta.state_comparison import compare
+from crossdock.delta.state_comparison import compare_latest_records_with_state
 from crossdock.runs.planning.waiting_records import (
-    UnchangedWaits,
+    IdleWaitSeparator,
     hash_of_waiting_decision_inputs,
     installed_package_versions,
 )
@@ -49,7 +49,7 @@ def waiting(state: State, *pairs: tuple[str, str], version: str | None = VERSION
 
 def taken_up(state: State, unsettled: Sequence[Intent] = (), *, takes_up_all: bool = False) -> list[str]:
     """The keys of the records to decide about; all of them are found."""
-    records = UnchangedWaits(BOUND, takes_up_all=takes_up_all)
+    records = IdleWaitSeparator(BOUND, takes_up_all=takes_up_all)
     with state.begin_read_only() as tx:
         found = [each.identity.key for each in records.separate_idle_and_return_others(tx, unsettled)]
     assert len(records.found) == len(found) + len(records.left)
@@ -104,10 +104,10 @@ def test_records_below_one_that_is_decided_about_are_decided_about_too(state: St
         {KEY_HASH: list(hashes.values()), FP: [8, 8], SAME: [False, False]},
         schema={KEY_HASH: pl.UInt128, FP: pl.UInt64, SAME: pl.Boolean},
     )
-    records = UnchangedWaits(BOUND, takes_up_all=False)
+    records = IdleWaitSeparator(BOUND, takes_up_all=False)
     with state.begin_read_only() as tx:
         assert records.separate_idle_and_return_others(tx, []) == []
-        found = compare(
+        found = compare_latest_records_with_state(
             latest,
             key_index_files.empty_key_index_frame(),
             waiting=[],

@@ -13,7 +13,7 @@ from crossdock.reading.sources.api_declaration import Api
 from crossdock.reading.sources.paginated_api_client import ApiClient
 from crossdock.reading.sources.pagination import GraphQLConnection, LinkHeader
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.values.clock import SystemClock
 from crossdock.values.run_progress_and_messages import SilentProgress
 
@@ -21,7 +21,7 @@ QUERY = "query($after: String) { orders(after: $after) { nodes { id } pageInfo {
 
 
 def read(kind: str, port: str, kept: Path) -> int:
-    run = SourceContext(SystemClock(), SilentProgress(), NoIntake(), Path(), Path(), Path())
+    run = SourceContext(SystemClock(), SilentProgress(), EmptyIntakeLog(), Path(), Path(), Path())
     if kept.exists():
         run.limits["shop"] = pickle.loads(kept.read_bytes())
     with ApiClient(Api(f"http://127.0.0.1:{port}"), run, "shop") as api:

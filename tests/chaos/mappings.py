@@ -111,7 +111,7 @@ class Bench:
             withheld=lambda _: None,
         )
         assert self._project is not None
-        planned = dry_run.plan(self._project, [], sink, clock=self.clock, progress=SilentProgress())
+        planned = dry_run.plan_sync(self._project, [], sink, clock=self.clock, progress=SilentProgress())
         assert all(each.__traceback__ is None for each in planned.errors.values()), "it keeps what was read"
         return planned, fates
 

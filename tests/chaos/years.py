@@ -142,7 +142,7 @@ class Site:
     def plan(self) -> tuple[Counter[str], set[str]]:
         """What a sync would do, and which streams it would refuse."""
         ignore = [lambda _: None] * 6
-        planned = dry_run.plan(self.loaded, [], PlanListener(*ignore), clock=self.clock, progress=SilentProgress())
+        planned = dry_run.plan_sync(self.loaded, [], PlanListener(*ignore), clock=self.clock, progress=SilentProgress())
         return Counter(planned.operations), set(planned.errors)
 
     def serve(self) -> None:

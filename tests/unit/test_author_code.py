@@ -22,7 +22,11 @@ from crossdock.errors import (
     StoppedError,
     UnavailableError,
 )
-from crossdock.runs.batches_read_from_connector import batches_of_existing_records, fetched_batches, pulled_batches
+from crossdock.runs.batches_read_from_connector import (
+    checked_batches_of_existing_records,
+    fetch_checked_batches,
+    pull_checked_batches,
+)
 from crossdock.runs.planning.mapping_to_drafts import map_record_to_draft_members
 from crossdock.values.author_code_errors import (
     AuthorCodeError,
@@ -213,7 +217,7 @@ def test_closing_a_generator_is_no_failure() -> None:
 
     bound, page = bound_accounts(), RawBatch.json([{"K": "1"}], source="page", key=["K"])
     bound.stream.pull = lambda *_: iter([page, page])  # type: ignore[method-assign]
-    read = pulled_batches(bound, None)
+    read = pull_checked_batches(bound, None)
     next(read)
     read.close()
 
@@ -224,9 +228,9 @@ def test_none_is_not_the_end_of_a_source(method: str) -> None:
     bound, page = bound_accounts(), RawBatch.json([{"K": "1"}], source="page 1", key=["K"])
     setattr(bound.stream, method, lambda *_: iter([page, None, page]))
     read: dict[str, Callable[[], Iterator[Any]]] = {
-        "pull": lambda: pulled_batches(bound, None),
-        "existing": lambda: batches_of_existing_records(bound),
-        "fetch": lambda: fetched_batches(bound, [("1",)]),
+        "pull": lambda: pull_checked_batches(bound, None),
+        "existing": lambda: checked_batches_of_existing_records(bound),
+        "fetch": lambda: fetch_checked_batches(bound, [("1",)]),
     }
     with pytest.raises(ConnectorError, match=f"{method} yielded a NoneType instead of a RawBatch after page 1"):
         list(read[method]())
@@ -269,7 +273,7 @@ def test_a_batch_that_no_run_can_use_ends_its_stream(made: dict[str, Any], told:
 
     bound.stream.pull = lambda *_: iter([page, wrong])  # type: ignore[method-assign]
     with pytest.raises(ConnectorError, match=told) as caught:
-        list(pulled_batches(bound, None))
+        list(pull_checked_batches(bound, None))
     assert caught.value.where == bound.name
     assert all(each in caught.value.message for each in ("after page 1", "line ", "accounts.py"))
 
@@ -280,7 +284,7 @@ def test_rows_that_are_read_again_have_the_columns_of_before(rows: Any) -> None:
     bound = bound_accounts()
     wrong = RawBatch("page 1", ROWS, again=lambda _: iter([rows]), proof=Proof(lambda: rows))
     bound.stream.pull = lambda *_: iter([wrong])  # type: ignore[method-assign]
-    (batch,) = pulled_batches(bound, None)
+    (batch,) = pull_checked_batches(bound, None)
     assert isinstance(batch, RawBatch)
     assert batch.again is not None
     assert batch.proof is not None

@@ -21,7 +21,7 @@ from crossdock.reading.sources.request_allowance_of_run import ApiUsage
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.shared_token_buckets import SharedBuckets
 from crossdock.resources import ResourceModel
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.sources import Api
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.run_progress_and_messages import SilentProgress
@@ -160,7 +160,7 @@ def test_what_is_shared_is_made_once() -> None:
 def test_a_connection_has_one_api_in_a_run() -> None:
     """Its streams share it, and its rate limit; it is closed at the end of the run, which reports its requests."""
     transport = httpx.MockTransport(lambda _: httpx.Response(200, json={}))
-    run = SourceContext(ManualClock(), SilentProgress(), NoIntake(), Path(), Path(), Path(), transport=transport)
+    run = SourceContext(ManualClock(), SilentProgress(), EmptyIntakeLog(), Path(), Path(), Path(), transport=transport)
     context = Context(
         Settings(kind="none"),
         "shop",
@@ -182,7 +182,15 @@ def test_runs_that_read_one_api_share_its_limit() -> None:
     clock, limit = ManualClock(), RateLimit(per_minute=60, burst=3)
     runs = [
         SourceContext(
-            clock, SilentProgress(), NoIntake(), Path(), Path(), Path(), transport=transport, buckets=buckets, live=live
+            clock,
+            SilentProgress(),
+            EmptyIntakeLog(),
+            Path(),
+            Path(),
+            Path(),
+            transport=transport,
+            buckets=buckets,
+            live=live,
         )
         for live in (False, True)
     ]
@@ -201,7 +209,7 @@ def test_runs_that_read_one_api_share_its_limit() -> None:
 
 def test_an_api_that_is_not_declared() -> None:
     """The error says how to declare it."""
-    run = SourceContext(ManualClock(), SilentProgress(), NoIntake(), Path(), Path(), Path())
+    run = SourceContext(ManualClock(), SilentProgress(), EmptyIntakeLog(), Path(), Path(), Path())
     with pytest.raises(ConnectorError, match="declares no API") as failed:
         _ = Context(Settings(kind="none"), "shop", run).api
     assert failed.value.hint is not None

@@ -51,7 +51,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
                 f"not listed, because the config does not have or use the stream: {', '.join(others)}", err=as_json
             )
         return
-    from crossdock.runs.audit_log import change_exclusively
+    from crossdock.runs.audit_log import change_state_exclusively_with_audit
 
     loaded = load_project(config)
     loaded.selected_streams([stream])
@@ -62,7 +62,9 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
         change.store_audit_entry(tx, before={"approved": was_approved}, after={"approved": True, given.what: number})
         return given
 
-    approved = change_exclusively(loaded, "approve", f"stream {stream}", approve_all, clock=SystemClock())
+    approved = change_state_exclusively_with_audit(
+        loaded, "approve", f"stream {stream}", approve_all, clock=SystemClock()
+    )
     text = f"approved: {_pending_approval_text(approved)}; run 'crossdock sync {stream}'"
     terminal_output.print_result(_pending_approval_document(approved), text, as_json=as_json)
 

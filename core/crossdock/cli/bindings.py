@@ -80,7 +80,7 @@ def import_(file: Path, config: Path, *, raw: bool, as_json: bool) -> None:
     used; 4 an operation on one of the records is not settled.
     """
     from crossdock.config.project.project import known_namespaces
-    from crossdock.runs.audit_log import change_exclusively
+    from crossdock.runs.audit_log import change_state_exclusively_with_audit
     from crossdock.runs.planning import binding_csv
 
     loaded, clock = load_project(config), SystemClock()
@@ -91,5 +91,5 @@ def import_(file: Path, config: Path, *, raw: bool, as_json: bool) -> None:
         change.store_audit_entry(tx, after={"bound": number})
         return number
 
-    number = change_exclusively(loaded, "bindings import", "bindings", import_all, clock=clock)
+    number = change_state_exclusively_with_audit(loaded, "bindings import", "bindings", import_all, clock=clock)
     terminal_output.print_result({"bound": number}, f"imported {count_with_noun(number, 'binding')}", as_json=as_json)

@@ -53,14 +53,14 @@ def connect(
     For credentials of the kind authorization_code. Prints an address; the owner of the account opens it and agrees.
     Tokens are kept in a private file, never shown, and renewed by syncs. Earlier ones are replaced.
     """
-    from crossdock.runs.audit_log import logged_multi_transaction_change
+    from crossdock.runs.audit_log import audited_change_with_begin_and_end
 
     loaded = load_project(config)
     api, auth = _declared_api_and_auth(loaded, config, name)
     loaded.claim_folders_beside_spool()
     auth.prepare()
     path, clock = auth.file.path, SystemClock()
-    with logged_multi_transaction_change(
+    with audited_change_with_begin_and_end(
         loaded, "connect", f"connection {name}", clock=clock, warn_unlogged=print_warning
     ) as change:
         was_connected = path.exists()

@@ -95,7 +95,7 @@ def resume(job: str, config: Path) -> None:
 
 def _set_paused(job: str, config: Path, *, paused: bool) -> None:
     from crossdock.errors import ConfigError
-    from crossdock.runs.audit_log import change_with_failure_logged
+    from crossdock.runs.audit_log import audited_change_in_one_transaction
     from crossdock.values.clock import SystemClock
 
     loaded = load_project(config)
@@ -105,7 +105,7 @@ def _set_paused(job: str, config: Path, *, paused: bool) -> None:
         )
     clock, action, states = SystemClock(), "pause" if paused else "resume", ("active", "paused")
     with (
-        change_with_failure_logged(loaded, f"jobs {action}", f"job {job}", clock=clock) as change,
+        audited_change_in_one_transaction(loaded, f"jobs {action}", f"job {job}", clock=clock) as change,
         closing(loaded.open_state()) as state,
         state.begin() as tx,
     ):

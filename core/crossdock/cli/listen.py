@@ -139,13 +139,13 @@ def _access_to_subscriptions(loaded: Project, connection: str) -> Iterator[Vendo
 def _audited_access_to_subscriptions(
     action: str, config: Path, connection: str
 ) -> Iterator[tuple[VendorSubscriptions, Change]]:
-    from crossdock.runs.audit_log import logged_multi_transaction_change
+    from crossdock.runs.audit_log import audited_change_with_begin_and_end
     from crossdock.values.clock import SystemClock
 
     loaded = load_project(config)
     with (
         _access_to_subscriptions(loaded, connection) as subscriptions,
-        logged_multi_transaction_change(
+        audited_change_with_begin_and_end(
             loaded, action, f"connection {connection}", clock=SystemClock(), warn_unlogged=print_warning
         ) as change,
     ):

@@ -94,11 +94,16 @@ def plan(
     )
     with terminal_output.show_progress(wanted=not as_json) as progress:
         if out is None:
-            planned, saved = dry_run.plan(loaded, list(streams), listener, clock=SystemClock(), progress=progress), None
+            planned, saved = (
+                dry_run.plan_sync(loaded, list(streams), listener, clock=SystemClock(), progress=progress),
+                None,
+            )
         else:
             from crossdock.runs import plan_and_apply
 
-            planned, saved = plan_and_apply.plan(loaded, streams, listener, clock=SystemClock(), progress=progress)
+            planned, saved = plan_and_apply.plan_sync_and_hash_decisions(
+                loaded, streams, listener, clock=SystemClock(), progress=progress
+            )
     terminal_output.print_errors(planned.errors)
     if as_json:
         document = {

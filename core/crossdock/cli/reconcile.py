@@ -27,7 +27,7 @@ from crossdock.values.texts_of_numbers_and_times import aligned_decimals, count_
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.runs.platform_and_state_comparison import Class, Difference
+    from crossdock.runs.platform_and_state_comparison import Difference, DifferenceClass
     from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
 
 _SHOWN = 50
@@ -109,7 +109,7 @@ def reconcile_print_and_save(
     seed: int | None,
     remove_extra: bool,
     limit: int,
-    only: Class | None,
+    only: DifferenceClass | None,
     as_json: bool,
     for_migration: bool = False,
 ) -> tuple[Reconciliation, dict[str, Any]]:
@@ -126,7 +126,9 @@ def reconcile_print_and_save(
         open_session(loaded, SystemClock(), attempt=None) as session,
         terminal_output.show_progress(wanted=not as_json) as progress,
     ):
-        found, plan = reconcile_and_repair.plan(session, names, progress, sample=chosen, remove_extra=remove_extra)
+        found, plan = reconcile_and_repair.reconcile_and_hash_repair(
+            session, names, progress, sample=chosen, remove_extra=remove_extra
+        )
         document = _document_with_shown_differences(found, found.first_differences_of_each_class(limit, only))
         if for_migration and chosen is None and not found.errors:
             with session.state.begin() as tx:
@@ -142,7 +144,7 @@ def reconcile_print_and_save(
     else:
         _print_reconciliation(found, found.first_differences_of_each_class(limit, only), only)
     if place is not None and not found.errors:
-        reconcile_and_repair.refuse_sample_or_too_many(found)
+        reconcile_and_repair.raise_if_sample_or_too_many_to_repair(found)
         plan.save(place)
         if not as_json:
             print_sentences(f"saved; repair with: crossdock apply {out}")
@@ -224,7 +226,7 @@ def _totals_document(found: Reconciliation) -> dict[str, Any]:
     }
 
 
-def _print_reconciliation(found: Reconciliation, shown: Sequence[Difference], only: Class | None) -> None:
+def _print_reconciliation(found: Reconciliation, shown: Sequence[Difference], only: DifferenceClass | None) -> None:
     console = terminal_output.output_console()
     if shown:
         rows = [

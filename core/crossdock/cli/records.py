@@ -154,7 +154,7 @@ def _open_records_of_tenant(
     loaded: Project, choice: RecordFilter, kinds: Sequence[str], limit: int, *, every: bool, as_json: bool
 ) -> _Listed:
     from crossdock.runs import open_records
-    from crossdock.runs.open_records import matching_items, without_data
+    from crossdock.runs.open_records import open_record_item_without_data, open_record_items_in_states
 
     with loaded.read_state() as tx:
         scopes = open_records.stream_by_unverified_scope(loaded, choice)
@@ -164,13 +164,18 @@ def _open_records_of_tenant(
         reasons = Counter({(stream, code): number for stream, code, number in tx.dead_letters.reason_counts(choice)})
         not_known = open_records.list_unverified_records(loaded, tx, choice, limit) if UNVERIFIED in kinds else []
         if as_json:
-            every_item = [*matching_items(tx, choice, kinds, limit), *not_known]
-            return _Listed([without_data(item) for item in every_item], totals, reasons)
-        items = [*matching_items(tx, choice, [kind for kind in kinds if every or kind != "waiting"], limit), *not_known]
+            every_item = [*open_record_items_in_states(tx, choice, kinds, limit), *not_known]
+            return _Listed([open_record_item_without_data(item) for item in every_item], totals, reasons)
+        items = [
+            *open_record_items_in_states(tx, choice, [kind for kind in kinds if every or kind != "waiting"], limit),
+            *not_known,
+        ]
         is_grouped = not every and "waiting" in kinds and not choice.code
         groups = open_records.waiting_groups_as_items(loaded, tx, choice, limit) if is_grouped else []
     return _Listed(
-        sorted([*map(without_data, items), *groups], key=lambda item: kinds.index(item["state"])), totals, reasons
+        sorted([*map(open_record_item_without_data, items), *groups], key=lambda item: kinds.index(item["state"])),
+        totals,
+        reasons,
     )
 
 
@@ -233,7 +238,7 @@ def resolve_doubtful_records(
     Applies to all records in doubt or overdue of STREAM, which may be a connection, or to the one with KEY. With KEY
     and no decision, list what the platform has that may be this record. 'crossdock records reopen' reverses a decision.
     """
-    from crossdock.runs.audit_log import change_with_failure_logged
+    from crossdock.runs.audit_log import audited_change_in_one_transaction
     from crossdock.runs.open_records import filter_of_options
     from crossdock.writing.delivery import operator_decisions
 
@@ -254,7 +259,7 @@ def resolve_doubtful_records(
         _show_candidates(loaded, _doubtful_intents_or_raise(loaded, choice)[0], as_json=as_json)
         return
     subject = f"stream {stream}" if choice.key is None else f"record {stream} {choice.key}"
-    with change_with_failure_logged(loaded, "records resolve", subject, clock=SystemClock()) as change:
+    with audited_change_in_one_transaction(loaded, "records resolve", subject, clock=SystemClock()) as change:
         intents = _doubtful_intents_or_raise(loaded, choice)
         if not not_delivered:
             operator_decisions.raise_if_target_id_impossible(intents, delivered_as)
@@ -281,7 +286,7 @@ def reopen_resolved_record(stream: str, key: str, config: Path, *, as_json: bool
     Possible until a later operation depends on the decision, or its data is purged.
     """
     from crossdock.delta.fingerprint import key_hashes
-    from crossdock.runs.audit_log import change_exclusively
+    from crossdock.runs.audit_log import change_state_exclusively_with_audit
     from crossdock.values.record_keys import key_text_of_input
     from crossdock.writing.delivery import operator_decisions
 
@@ -295,7 +300,9 @@ def reopen_resolved_record(stream: str, key: str, config: Path, *, as_json: bool
         change.store_audit_entry(tx, before={"state": before[0]}, after={"state": intent.status})
         return intent
 
-    intent = change_exclusively(loaded, "records reopen", f"record {stream} {known}", reopen, clock=SystemClock())
+    intent = change_state_exclusively_with_audit(
+        loaded, "records reopen", f"record {stream} {known}", reopen, clock=SystemClock()
+    )
     text = f"reopened: the {intent.operation} of {stream} {known} is in doubt again"
     terminal_output.print_result({"reopened": 1}, text, as_json=as_json)
 
@@ -443,7 +450,11 @@ def show_undelivered_record(stream: str, key: str, config: Path, *, raw: bool, a
 
     For a record that changed after it was delivered, show each member that differs, personal ones only with --raw.
     """
-    from crossdock.runs.open_records import list_unverified_records, matching_items, without_data
+    from crossdock.runs.open_records import (
+        list_unverified_records,
+        open_record_item_without_data,
+        open_record_items_in_states,
+    )
     from crossdock.state import RecordFilter
     from crossdock.values.record_keys import key_text
 
@@ -451,9 +462,11 @@ def show_undelivered_record(stream: str, key: str, config: Path, *, raw: bool, a
     keys = {key, key_text([key])}  # as listed, or as in the source
     with loaded.read_state() as tx:
         choices = [RecordFilter(stream, each) for each in sorted(keys)]
-        items = [item for each in choices for item in matching_items(tx, each, _SHOWN, 10)]
+        items = [item for each in choices for item in open_record_items_in_states(tx, each, _SHOWN, 10)]
         items += [item for each in choices for item in list_unverified_records(loaded, tx, each, 10)]
-        shown = [without_data(item) | _data_and_difference(loaded, tx, item, raw=raw) for item in items]
+        shown = [
+            open_record_item_without_data(item) | _data_and_difference(loaded, tx, item, raw=raw) for item in items
+        ]
     if not shown:
         raise ConfigError(
             f"no record {key!r} of stream {stream!r} is rejected, waiting, in doubt, pending, unverified, dropped or in"
@@ -579,7 +592,7 @@ def drop_open_records(
     What is in doubt cannot be dropped: settle it with 'crossdock records resolve'. Dropped records stay visible:
     'crossdock records list --state dropped'. Those of the inbox are not fetched, until another webhook comes.
     """
-    from crossdock.runs.audit_log import change_with_failure_logged
+    from crossdock.runs.audit_log import audited_change_in_one_transaction
     from crossdock.runs.open_records import filter_of_options
 
     loaded = load_project(config)
@@ -587,7 +600,7 @@ def drop_open_records(
         stream = loaded.stream_of_record(stream)
     choice = filter_of_options(stream, key, reason, None, file)
     subject = f"stream {stream}" if choice.key is None else f"record {stream} {choice.key}"
-    with change_with_failure_logged(loaded, "records drop", subject, clock=SystemClock()) as change:
+    with audited_change_in_one_transaction(loaded, "records drop", subject, clock=SystemClock()) as change:
         if state == INBOX:
             text = count_with_noun(number := _drop_from_inbox(loaded, choice, change, yes=yes), "record")
         else:

@@ -160,7 +160,7 @@ def _rejections_and_changes_document(tx: Transaction, run: RunRecord) -> dict[st
     from crossdock.runs import counts_of_changed_members
 
     reasons = [structs.asdict(each) for each in tx.run_details.rejections_by_stream_until_run(run.id)]
-    changes = counts_of_changed_members.changed_members(tx.run_details, run.id)
+    changes = counts_of_changed_members.count_members_changed_by_run(tx.run_details, run.id)
     return {
         "rejected_by_reason": reasons,
         "changed_members": counts_of_changed_members.changed_members_document(changes),

@@ -65,7 +65,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     remnant is left in it; that needs as much free disk space as the file has.
     """
     from crossdock.config.project.project import KEPT
-    from crossdock.runs.audit_log import logged_multi_transaction_change
+    from crossdock.runs.audit_log import audited_change_with_begin_and_end
     from crossdock.state.upkeep.purge_and_compaction import purge_rows_and_rewrite_file as purge_state
     from crossdock.values.config_base_types import parse_duration
     from crossdock.writing.targets.platform_access_and_clock_checks import raise_unless_clock_is_proved_right
@@ -78,7 +78,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
             done = tx.retention.count_removable(ages)
     else:
         with (
-            logged_multi_transaction_change(loaded, "state purge", "state", clock=SystemClock()) as change,
+            audited_change_with_begin_and_end(loaded, "state purge", "state", clock=SystemClock()) as change,
             loaded.open_state_exclusively() as opened,
         ):
             raise_unless_clock_is_proved_right(loaded.platform, SystemClock(), loaded.access_test_resources[0])
@@ -107,14 +107,14 @@ def declare_restored(config: Path, *, as_json: bool) -> None:
 
     Files that were moved to an archive since the backup was made are read only if they are moved back first.
     """
-    from crossdock.runs.audit_log import change_exclusively
-    from crossdock.runs.binding_verification import newest_change_of_backup, verifiable_resources
+    from crossdock.runs.audit_log import change_state_exclusively_with_audit
+    from crossdock.runs.binding_verification import newest_platform_change_known_to_state, verifiable_resources
 
     clock, loaded = SystemClock(), load_project(config)
     resources = verifiable_resources(loaded.targets(clock).values())
 
     def declare(tx: Transaction, change: Change) -> int:
-        tx.runs.declare_state_restored(at=clock.now(), newest_change=newest_change_of_backup(tx))
+        tx.runs.declare_state_restored(at=clock.now(), newest_change=newest_platform_change_known_to_state(tx))
         tx.batches.leave_gap_in_numbers(clock.now())
         tx.unverified.mark_resources_and_streams(resources)
         tx.unrecorded_references.clear_marks_of_unfinished_readings()
@@ -122,7 +122,7 @@ def declare_restored(config: Path, *, as_json: bool) -> None:
         change.store_audit_entry(tx, after={"restored": True, "unverified": number})
         return number
 
-    number = change_exclusively(loaded, "state restored", "state", declare, clock=clock, restored=True)
+    number = change_state_exclusively_with_audit(loaded, "state restored", "state", declare, clock=clock, restored=True)
     text = (
         f"{count_with_noun(number, 'record')} unverified: the next sync compares them with their targets and sends what"
         " differs; files that were archived since the backup are read only if they are moved back first"
@@ -139,7 +139,7 @@ def readmit_set_aside_inputs(stream: str | None, config: Path, *, as_json: bool)
     An input is set aside if reading it has killed the process twice at the same place, or four times. Another file, or
     the same file with another content, is read without this command.
     """
-    from crossdock.runs.audit_log import change_exclusively
+    from crossdock.runs.audit_log import change_state_exclusively_with_audit
 
     loaded = load_project(config)
     if stream is not None:
@@ -149,7 +149,9 @@ def readmit_set_aside_inputs(stream: str | None, config: Path, *, as_json: bool)
             change.store_audit_entry(tx, before={"set_aside": number}, after={"set_aside": 0})
             return number
 
-        number = change_exclusively(loaded, "state readmit", f"stream {stream}", readmit_all, clock=SystemClock())
+        number = change_state_exclusively_with_audit(
+            loaded, "state readmit", f"stream {stream}", readmit_all, clock=SystemClock()
+        )
         text = f"the next run reads {number:,} inputs of {stream} once more"
         terminal_output.print_result({"readmitted": number}, text, as_json=as_json)
         return
@@ -202,11 +204,11 @@ def compact(config: Path, *, as_json: bool) -> None:
     which needs twice as much free disk space as the file has; on PostgreSQL this is VACUUM (ANALYZE). No run can be
     active meanwhile.
     """
-    from crossdock.runs.audit_log import logged_multi_transaction_change
+    from crossdock.runs.audit_log import audited_change_with_begin_and_end
     from crossdock.state.upkeep.purge_and_compaction import release_space_of_removed_rows as compact_state
 
     loaded = load_project(config)
-    with logged_multi_transaction_change(loaded, "state compact", "state", clock=SystemClock()) as change:
+    with audited_change_with_begin_and_end(loaded, "state compact", "state", clock=SystemClock()) as change:
         with loaded.open_state_exclusively():
             before = _state_size_in_bytes(loaded)
             compact_state(loaded.state_url)

@@ -21,13 +21,13 @@ def stop(run: int | None, config: Path, *, as_json: bool) -> None:
     RUN is its number; then nothing is done if another one is in progress by now. The next run continues. A scheduler
     starts the run of a job again, unless the job is paused before: 'crossdock jobs pause'.
     """
-    from crossdock.runs.audit_log import change_with_failure_logged
+    from crossdock.runs.audit_log import audited_change_in_one_transaction
     from crossdock.runs.run_start_and_stop_requests import request_stop
     from crossdock.values.clock import SystemClock
 
     loaded, subject = load_project(config), "run" if run is None else f"run {run}"
     with (
-        change_with_failure_logged(loaded, "stop", subject, clock=SystemClock()) as change,
+        audited_change_in_one_transaction(loaded, "stop", subject, clock=SystemClock()) as change,
         closing(loaded.open_state()) as state,
         state.begin() as tx,
     ):

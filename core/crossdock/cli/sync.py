@@ -131,7 +131,11 @@ def execute_plan_and_show(loaded: Project, approved: PlanFile, *, as_json: bool)
     from crossdock.runs.reconciliation import reconcile_and_repair
     from crossdock.runs.undo import undo_application
 
-    ways = {"sync": plan_and_apply.apply, "repair": reconcile_and_repair.apply, "undo": undo_application.apply}
+    ways = {
+        "sync": plan_and_apply.apply_sync_plan_if_unchanged,
+        "repair": reconcile_and_repair.apply_repair_if_unchanged,
+        "undo": undo_application.apply_undo_if_unchanged,
+    }
     with stop_event_set_by_signals() as interrupt, terminal_output.show_progress(wanted=not as_json) as progress:
         report = ways[approved.kind](loaded, approved, clock=SystemClock(), progress=progress, interrupt=interrupt)
     return print_report_and_return_exit_code(report, as_json=as_json)

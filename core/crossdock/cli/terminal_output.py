@@ -172,7 +172,7 @@ def print_run_report(console: Console, report: Mapping[str, Any]) -> None:
             )
             console.print()
     for name, stream in report["streams"].items():
-        if found := tables_and_sentences_of_run.input_sentence(stream):
+        if found := tables_and_sentences_of_run.found_files_sentence(stream):
             console.print(f"{name}: {found}")
     for remark in warning_and_note_texts(RunMessage(**each) for each in report["messages"]):
         console.print(remark)

@@ -91,7 +91,7 @@ def plan_or_execute_undo(
         open_session(loaded, SystemClock(), attempt=None) as session,
         terminal_output.show_progress(wanted=not as_json) as progress,
     ):
-        found, plan = undoing.plan(session, undone_runs(session), listed, progress)
+        found, plan = undoing.plan_undo_and_hash_decisions(session, undone_runs(session), listed, progress)
     shown = [each for kind in by_kind.values() for each in kind]
     is_executed = execute and bool(found.operation_counts.total())
     if not as_json:

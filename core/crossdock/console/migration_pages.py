@@ -16,7 +16,7 @@ from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.self_contained_sign_off_report import source_state_platform_totals_table
 from crossdock.migration.migration_status import MigrationStatus, migration_status
 from crossdock.migration.rehearsal_file_and_load_check import parse_stored_rehearsal
-from crossdock.migration.sign_off import Requirement, obstacle_if_exceptions_unaccepted, requirements
+from crossdock.migration.sign_off import Requirement, obstacle_if_exceptions_unaccepted, sign_off_requirements
 from crossdock.migration.sign_off_report import summarize_exceptions
 from crossdock.migration.waves import WaveStatus
 from crossdock.runs.platform_and_state_comparison import MEANINGS
@@ -39,7 +39,7 @@ class MigrationFacts(Struct, frozen=True):
     rehearsed: Mapping[str, int]
     approvals: Mapping[str, WaveApproval]
     runs: Sequence[tuple[str, str, RunRecord]]
-    requirements: Sequence[Requirement]
+    sign_off_requirements: Sequence[Requirement]
     at: datetime
 
 
@@ -121,7 +121,7 @@ def _read_facts(tx: Transaction, project: Project, now: datetime) -> MigrationFa
         if migration.signed_off_at is None:
             exceptions = summarize_exceptions(tx, project, migration, status.waves)
             required = [
-                *requirements(tx, migration, status.waves, project.scope_by_stream, None),
+                *sign_off_requirements(tx, migration, status.waves, project.scope_by_stream, None),
                 Requirement(_EXCEPTIONS, list(obstacle_if_exceptions_unaccepted(exceptions, None))),
             ]
     writers = {scope: name for name, scope in project.scope_by_stream.items()}

@@ -15,7 +15,7 @@ from crossdock.console.error_code_page import explanation_links
 from crossdock.console.page_request_context import PageError, PageRequest, parse_business_date
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.runs import open_records, record_history
-from crossdock.runs.open_records import Item, OpenGroup, Parent, WaitingGroup, waiting_groups
+from crossdock.runs.open_records import Item, OpenGroup, Parent, WaitingGroup, group_waiting_records_by_root_cause
 from crossdock.runs.record_history import RecordHistory, RecordSearch
 from crossdock.state import RecordFilter, Transaction
 from crossdock.values.run_states_and_tally import BY_URGENCY, RecordState
@@ -109,7 +109,7 @@ def _search_result_row(visit: PageRequest, history: RecordHistory) -> Iterator[C
     yield record_history.streams_or_namespace_text(history)
     yield history.scope.resource if history.scope else ""
     yield ", ".join(
-        dict.fromkeys(each.status.replace("_", " ") for each in record_history.events(history) if each.status)
+        dict.fromkeys(each.status.replace("_", " ") for each in record_history.events_of_record(history) if each.status)
     )
 
 
@@ -135,7 +135,7 @@ def show_records_in_state(visit: PageRequest) -> Response:
         page = open_records.page_of_open_records(tx, kind, choice, scopes, after=after, limit=_LISTED, group=group)
         groups, waiting = list[OpenGroup](), list[WaitingGroup]()
         if (choice.key, choice.text, group) == (None, None, None):  # a text is looked for only until a page is full
-            waiting = waiting_groups(tx, streams, choice) if state is RecordState.WAITING else []
+            waiting = group_waiting_records_by_root_cause(tx, streams, choice) if state is RecordState.WAITING else []
             groups = open_records.group_open_records(tx, kind, choice, scopes, waiting, by_source=by_source)
         if group is not None:
             total = f"{group.number:,}"
@@ -209,7 +209,7 @@ def _group_template_values(
 
 
 def _row(visit: PageRequest, item: Item) -> Iterator[Cell]:
-    shown = open_records.without_data(item)
+    shown = open_records.open_record_item_without_data(item)
     address = visit.link("record", stream=shown["stream"], key=shown["key"])
     yield Link(shown["key"], address) if shown["key"] else "(no key)"
     yield shown["stream"]

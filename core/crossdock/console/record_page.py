@@ -108,7 +108,7 @@ def _page(
         difference=table(("member", "delivered", "now"), difference),
         places=list(record_history.binding_lines(history)),
         missing=[_parent_link(visit, each) for row in history.waits for each in row["waits_for"]],
-        events=[_event_template_values(visit, each) for each in record_history.events(history)],
+        events=[_event_template_values(visit, each) for each in record_history.events_of_record(history)],
         problem=problem,
         may_see=may_see,
         versions=table(("since", "operation", "run"), _version_rows(visit, named, data.contents)) if may_see else None,
@@ -212,7 +212,7 @@ def _personal_members(project: Project | None, history: RecordHistory) -> frozen
 
 def _open_state_template_values(visit: PageRequest, item: Item) -> dict[str, Any]:
     shown, state = (
-        open_records.without_data(item),
+        open_records.open_record_item_without_data(item),
         next(each for each in RecordState if each.option_value == item["state"]),
     )
     parts = {

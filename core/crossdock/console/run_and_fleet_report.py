@@ -26,7 +26,7 @@ from crossdock.console.plot_shapes import BarPlot, plot_allowance
 from crossdock.console.run_progress import progress_text
 from crossdock.runs import comparison_with_earlier_runs, tables_and_sentences_of_run
 from crossdock.runs.comparison_with_earlier_runs import Comparison, Measure
-from crossdock.runs.counts_of_changed_members import ChangedMember, changed_members
+from crossdock.runs.counts_of_changed_members import ChangedMember, count_members_changed_by_run
 from crossdock.runs.record_history import value_text
 from crossdock.runs.tables_and_sentences_of_run import BalanceSheet
 from crossdock.state import FileFacts, RunRecord, Transaction
@@ -236,7 +236,7 @@ def _files_of_tally(stream: Mapping[str, Any]) -> Iterator[tuple[str, str | int]
     if more := stream.get("more_files"):
         yield f"{count_with_noun(more, 'file')} more", ""
     if stream.get("input") == "none":
-        yield tables_and_sentences_of_run.input_sentence(stream) or "", ""
+        yield tables_and_sentences_of_run.found_files_sentence(stream) or "", ""
 
 
 def _balance_sheets(run: int, streams: Mapping[str, Any], address: MakePageAddress) -> Iterator[dict[str, Any]]:
@@ -265,7 +265,7 @@ def _term_and_number_cells(
 
 
 def _changed_members_template_values(state: RunDetails, run: RunRecord, reader: ReportViewer) -> dict[str, Any] | None:
-    found = changed_members(state, run.id, reader.masks)
+    found = count_members_changed_by_run(state, run.id, reader.masks)
     if not found.members:
         return None
     columns = _MEMBERS if reader.masks is None else (*_MEMBERS, "first examples")
@@ -292,7 +292,7 @@ def _member_difference_text(difference: MemberDifference) -> str:
 
 
 def _comparison_with_earlier_runs(tx: Transaction, run: RunRecord, address: MakePageAddress) -> dict[str, Any] | None:
-    compared = comparison_with_earlier_runs.compare_with_earlier(
+    compared = comparison_with_earlier_runs.compare_last_run_with_earlier(
         tx.runs.run_and_predecessors(run, limit=comparison_with_earlier_runs.EARLIER + 1)
     )
     if compared is None:

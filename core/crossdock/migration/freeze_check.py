@@ -14,7 +14,7 @@ from crossdock.migration.pause_resume_and_approve import transaction_on_open_mig
 from crossdock.migration.rehearsal_file_and_load_check import dry_run_load
 from crossdock.migration.waves import migration_config, streams_of_all_waves
 from crossdock.reading.sources.stream_input_report import newest_accepted_file
-from crossdock.runs.audit_log import Change, change_with_failure_logged
+from crossdock.runs.audit_log import Change, audited_change_in_one_transaction
 from crossdock.runs.plan_result import PlanResult
 from crossdock.state import Transaction
 from crossdock.values.clock import Clock
@@ -50,13 +50,13 @@ def verify_and_store_source_freeze(
 
     Raise RefusedError and store nothing if a source has changed, or if a load would still send something.
     """
-    with change_with_failure_logged(
+    with audited_change_in_one_transaction(
         project, "migrate freeze", f"migration {migration_config(project).name}", clock=clock
     ) as change:
-        return _check_and_store(project, wait, change, clock=clock, interrupt=interrupt)
+        return _read_sources_twice_and_store_freeze(project, wait, change, clock=clock, interrupt=interrupt)
 
 
-def _check_and_store(
+def _read_sources_twice_and_store_freeze(
     project: Project, wait: timedelta, change: Change, *, clock: Clock, interrupt: threading.Event
 ) -> FreezeCheck:
     with transaction_on_open_migration(project) as (_, migration):
@@ -64,7 +64,7 @@ def _check_and_store(
     streams = streams_of_all_waves(project)
     began = clock.now()
     first = dry_run_load(project, streams, clock=clock, interrupt=interrupt)
-    _refuse_unsent_operations(first)
+    _raise_if_operations_unsent(first)
     if interrupt.wait(wait.total_seconds()):
         raise StoppedError("stopped while it waited", hint="check again: crossdock migrate freeze")
     second = dry_run_load(project, streams, clock=clock, interrupt=interrupt)
@@ -77,7 +77,7 @@ def _check_and_store(
             hint="stop its users, then load again",
             code="source_changed",
         )
-    _refuse_unsent_operations(second)
+    _raise_if_operations_unsent(second)
     unchanged = earlier is not None and earlier["sources"] == second.sources
     since = datetime.fromisoformat(earlier["since"]) if earlier is not None and unchanged else began
     with transaction_on_open_migration(project) as (tx, migration):
@@ -94,7 +94,7 @@ def _newest_file_times(tx: Transaction, project: Project) -> dict[str, datetime]
     return {name: file.modified_at for name, file in newest.items() if file is not None}
 
 
-def _refuse_unsent_operations(planned: PlanResult) -> None:
+def _raise_if_operations_unsent(planned: PlanResult) -> None:
     if operations := planned.operations.total():
         streams = [name for name, tally in planned.tallies.items() if tally.delivered]
         raise RefusedError(

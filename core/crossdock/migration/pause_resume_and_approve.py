@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.migration.waves import NumberedWave, WaveStatus, migration_config, wave_status
-from crossdock.runs.audit_log import change_with_failure_logged
+from crossdock.runs.audit_log import audited_change_in_one_transaction
 from crossdock.state import Migration, Transaction, WaveApproval
 from crossdock.values.clock import Clock
 from crossdock.values.texts_of_numbers_and_times import instant_text
@@ -39,11 +39,11 @@ def no_open_migration_error(last: Migration | None) -> RefusedError:
     )
 
 
-def pause(project: Project, *, clock: Clock, by: str) -> Migration:
+def pause_open_migration(project: Project, *, clock: Clock, by: str) -> Migration:
     """Make a load wait, a running one within about two seconds. The first person who paused it stays recorded."""
     subject = f"migration {migration_config(project).name}"
     with (
-        change_with_failure_logged(project, "migrate pause", subject, clock=clock) as change,
+        audited_change_in_one_transaction(project, "migrate pause", subject, clock=clock) as change,
         transaction_on_open_migration(project) as (tx, migration),
     ):
         if migration.paused_at is None:
@@ -54,10 +54,10 @@ def pause(project: Project, *, clock: Clock, by: str) -> Migration:
         return migration
 
 
-def resume(project: Project, *, clock: Clock) -> Migration:
+def resume_open_migration(project: Project, *, clock: Clock) -> Migration:
     subject = f"migration {migration_config(project).name}"
     with (
-        change_with_failure_logged(project, "migrate resume", subject, clock=clock) as change,
+        audited_change_in_one_transaction(project, "migrate resume", subject, clock=clock) as change,
         transaction_on_open_migration(project) as (tx, migration),
     ):
         tx.migrations.resume(migration.id)
@@ -69,7 +69,7 @@ def approve_loaded_wave(project: Project, wave: NumberedWave, *, clock: Clock, b
     """Let the migration continue after *wave* with the records that are open now, and return its new status."""
     subject = f"wave {wave.name}"
     with (
-        change_with_failure_logged(project, "migrate go", subject, clock=clock) as change,
+        audited_change_in_one_transaction(project, "migrate go", subject, clock=clock) as change,
         transaction_on_open_migration(project) as (tx, migration),
     ):
         status = wave_status(tx, project, migration, wave)

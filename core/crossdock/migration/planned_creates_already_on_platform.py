@@ -19,7 +19,7 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.run_context import READS, SourceContext, create_run_folder
 from crossdock.resources import ResourceName
 from crossdock.runs.adoptable_record_reading import AdoptableRecordReader
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.runs.planning.adoptable_records import AdoptionCounts, TargetMemberValueIndex, count_adoption_decisions
 from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords
 from crossdock.state import Scope, State
@@ -110,7 +110,7 @@ def find_already_on_platform(
         with state.begin_read_only() as tx:
             bucket_state = tx.buckets.get(PLATFORM)
         work, limits = create_run_folder(stack, None), {} if bucket_state is None else {READS: bucket_state}
-        run = SourceContext(clock, progress, NoIntake(), work, work, work, limits=limits)
+        run = SourceContext(clock, progress, EmptyIntakeLog(), work, work, work, limits=limits)
         names = list(streams)
         named = _match_by_external_id(project, names, creates, run)
         matched = {

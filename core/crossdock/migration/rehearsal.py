@@ -226,7 +226,7 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
             profiles[stream].add_batch(batch, joined[stream])
 
     began, names = clock.now(), [name for wave in waves for name in wave.streams]
-    planned = dry_run.plan(
+    planned = dry_run.plan_sync(
         project, names, decisions.listener(observe), clock=clock, progress=progress, hash_sources=True
     )
     for profile in (*profiles.values(), *(part for parts in joined.values() for part in parts.values())):

@@ -44,7 +44,7 @@ def dry_run_load(
         with closing(project.open_state(read_only=True)) as opened:
             return dry_run_load(project, streams, clock=clock, interrupt=interrupt, state=opened)
     names, progress = sorted(streams), _InterruptibleProgress(interrupt)
-    planned = dry_run.plan_with_state(
+    planned = dry_run.plan_sync_with_open_state(
         project, state, names, PlanListener.ignoring(), clock, progress, hash_sources=True
     )
     for error in planned.errors.values():
@@ -101,7 +101,7 @@ _CHANGED = (
 )
 
 
-def check_same_platform_and_waves(project: Project, rehearsal: Rehearsal) -> None:
+def raise_if_rehearsal_differs_from_config(project: Project, rehearsal: Rehearsal) -> None:
     """Raise RefusedError for a rehearsal of another platform, or of other waves or streams."""
     pin = project.pinned_tenant
     hint = "rehearse with this config: crossdock migrate rehearse -o FILE"
@@ -121,7 +121,7 @@ def parse_stored_rehearsal(rehearsal: dict[str, Any] | None) -> Rehearsal | None
     return None if rehearsal is None else Rehearsal.model_validate(rehearsal)
 
 
-def check_rehearsal_and_make_input_factory(
+def input_factory_or_raise_if_rehearsal_differs(
     session: Session, migration: Migration, wave: NumberedWave, interrupt: threading.Event
 ) -> RunInputFactory | None:
     """Return the source of the records of *wave*; None for the streams' own sources.

@@ -18,10 +18,10 @@ from crossdock.migration.waves import (
     wave_status,
     waves_numbered_in_config_order,
 )
-from crossdock.runs.audit_log import change_with_failure_logged
+from crossdock.runs.audit_log import audited_change_in_one_transaction
 from crossdock.runs.plan_result import PlanResult
 from crossdock.runs.planning import undo_in_progress
-from crossdock.runs.platform_and_state_comparison import is_compared
+from crossdock.runs.platform_and_state_comparison import is_compared_by_reconciliation
 from crossdock.runs.session_shared_by_runs import open_session
 from crossdock.state import Migration, Scope, Transaction
 from crossdock.values.clock import Clock
@@ -44,7 +44,7 @@ def sign_off(
     waves, streams = waves_numbered_in_config_order(project), streams_of_all_waves(project)
     subject = f"migration {migration_config(project).name}"
     with (
-        change_with_failure_logged(project, "migrate sign-off", subject, clock=clock) as change,
+        audited_change_in_one_transaction(project, "migrate sign-off", subject, clock=clock) as change,
         open_session(project, clock, attempt=None) as session,
     ):
         with session.state.begin_read_only() as tx:
@@ -55,7 +55,7 @@ def sign_off(
             found = [wave_status(tx, project, migration, wave) for wave in waves]
             signature = Signature(by, clock.now(), accepted)
             document = sign_off_report(tx, project, migration, found, now.sources, signature)
-            missing = obstacles(tx, migration, found, project.scope_by_stream, now)
+            missing = sign_off_obstacles(tx, migration, found, project.scope_by_stream, now)
             if reasons := [*missing, *obstacle_if_exceptions_unaccepted(document["exceptions"], accepted)]:
                 raise SignOffIncompleteError(migration.name, reasons)
             digest = write(document)
@@ -110,10 +110,10 @@ class Requirement(NamedTuple):
     """What a migration must fulfil before it can be signed off, and what is in the way; nothing if it is fulfilled."""
 
     title: str
-    obstacles: Sequence[Obstacle]
+    sign_off_obstacles: Sequence[Obstacle]
 
 
-def obstacles(
+def sign_off_obstacles(
     tx: Transaction,
     migration: Migration,
     waves: Sequence[WaveStatus],
@@ -121,11 +121,11 @@ def obstacles(
     present_plan: PlanResult,
 ) -> Iterator[Obstacle]:
     """Yield missing facts, which no person can accept. *present_plan* is what a load would read and send now."""
-    for requirement in requirements(tx, migration, waves, scopes, present_plan):
+    for requirement in sign_off_requirements(tx, migration, waves, scopes, present_plan):
         yield from requirement.obstacles
 
 
-def requirements(
+def sign_off_requirements(
     tx: Transaction,
     migration: Migration,
     waves: Sequence[WaveStatus],
@@ -140,7 +140,7 @@ def requirements(
         yield Requirement(title, list(_wave_obstacles(wave)))
     yield Requirement("The sources are frozen", list(_freeze_obstacles(tx, migration, present_plan)))
     loaded = {name: scopes[name] for each in waves for name in each.wave.streams}
-    if any(map(is_compared, loaded.values())):  # otherwise there is nothing that could be reconciled
+    if any(map(is_compared_by_reconciliation, loaded.values())):  # otherwise there is nothing that could be reconciled
         title = "Sources, state and platform are reconciled since the last load, repair or undo"
         yield Requirement(title, list(_reconciliation_obstacles(tx, migration, loaded)))
 
@@ -220,7 +220,7 @@ def _reconciliation_obstacles(tx: Transaction, migration: Migration, scopes: Map
     if found is None:
         yield Obstacle("not reconciled since the last load, repair or undo", _RECONCILE)
         return
-    compared = {name for name, scope in scopes.items() if is_compared(scope)}
+    compared = {name for name, scope in scopes.items() if is_compared_by_reconciliation(scope)}
     if missing := sorted(compared - found["sources"].keys()):
         yield Obstacle(f"not reconciled: {', '.join(missing)}", _RECONCILE)
     at = datetime.fromisoformat(found["at"])

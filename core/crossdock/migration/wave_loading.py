@@ -27,9 +27,9 @@ from crossdock.migration.load_progress_and_duration import (
 )
 from crossdock.migration.rehearsal_file_and_load_check import (
     Rehearsal,
-    check_rehearsal_and_make_input_factory,
-    check_same_platform_and_waves,
+    input_factory_or_raise_if_rehearsal_differs,
     parse_stored_rehearsal,
+    raise_if_rehearsal_differs_from_config,
 )
 from crossdock.migration.waves import (
     NumberedWave,
@@ -52,7 +52,7 @@ LOOKS_EVERY_S = 1.0
 _NOTICES_S = 0.1  # an interrupt
 
 
-def pause_reason(migration: Migration | None, config: MigrationConfig, at: datetime) -> str | None:
+def reason_load_must_wait(migration: Migration | None, config: MigrationConfig, at: datetime) -> str | None:
     if migration is not None and migration.paused_at is not None:
         since = instant_text(migration.paused_at)
         return f"paused by {migration.paused_by} since {since}; 'crossdock migrate resume' lets it go on"
@@ -73,12 +73,12 @@ class LoadPause(Struct):
     why: str | None = None
 
 
-class LoadPauses:
+class LoadPauseWatcher:
     def __init__(self, project: Project, config: MigrationConfig, clock: Clock, interrupt: threading.Event) -> None:
         self._project, self._config, self._clock, self._interrupt = project, config, clock, interrupt
 
     def reason(self, tx: Transaction) -> str | None:
-        return pause_reason(tx.migrations.current(), self._config, self._clock.now())
+        return reason_load_must_wait(tx.migrations.current(), self._config, self._clock.now())
 
     @contextmanager
     def watch_for_pause_and_stop_run(self, state: State) -> Iterator[LoadPause]:
@@ -171,7 +171,7 @@ def load_migration_waves(
     if choice.until is not None:
         waves = waves[: wave_named(waves, choice.until).number]
     if choice.rehearsal is not None:
-        check_same_platform_and_waves(project, choice.rehearsal)
+        raise_if_rehearsal_differs_from_config(project, choice.rehearsal)
     return _Loader(project, choice, clock, listener, interrupt).load_waves_in_order(waves)
 
 
@@ -189,7 +189,7 @@ class _Loader:
     ) -> None:
         self._project, self._choice, self._clock, self._listener = project, choice, clock, listener
         self._config, self._interrupt = migration_config(project), interrupt
-        self._pauses = LoadPauses(project, self._config, clock, interrupt)
+        self._pauses = LoadPauseWatcher(project, self._config, clock, interrupt)
         self._loaded, self._delivery = LoadResult(), DeliveryRate()
         self._has_begun_another = False
 
@@ -225,7 +225,7 @@ class _Loader:
             with self._pauses.watch_for_pause_and_stop_run(session.state) as pause:
                 yield session, migration, pause
 
-    def _refuse_second_migration(self, current: Migration | None) -> None:
+    def _raise_if_again_while_migration_is_open(self, current: Migration | None) -> None:
         """Refuse ``--again`` while a migration is open, unless this load has begun it before a wait."""
         if current is not None and self._choice.again and not self._has_begun_another:
             hint = "leave --again out to go on with it, or sign it off first: crossdock migrate sign-off"
@@ -241,7 +241,7 @@ class _Loader:
     def _begin_or_continue_migration(self, session: Session) -> Migration:
         with session.state.begin() as tx:
             current, last = tx.migrations.current(), tx.migrations.last()
-            self._refuse_second_migration(current)
+            self._raise_if_again_while_migration_is_open(current)
             if current is None and last is not None and last.signed_off_at is not None and not self._choice.again:
                 when = instant_text(last.signed_off_at)
                 hint = "'crossdock sync' delivers changes; 'crossdock migrate load --again' begins another migration"
@@ -261,7 +261,7 @@ class _Loader:
             assert current is not None
         stored = parse_stored_rehearsal(current.rehearsal)
         if stored is not None:
-            check_same_platform_and_waves(self._project, stored)  # the config may have changed since
+            raise_if_rehearsal_differs_from_config(self._project, stored)  # the config may have changed since
         return current
 
     def _load_wave(self, session: Session, migration: Migration, wave: NumberedWave, pause: LoadPause) -> _Outcome:
@@ -275,7 +275,7 @@ class _Loader:
         )
         try:
             report = run.execute(
-                set(wave.streams), check_rehearsal_and_make_input_factory(session, migration, wave, pause.stop)
+                set(wave.streams), input_factory_or_raise_if_rehearsal_differs(session, migration, wave, pause.stop)
             )
         except StoppedError:
             if pause.why is not None:
@@ -289,7 +289,7 @@ class _Loader:
             return "waits"
         if not report.completed:
             return "incomplete"
-        _refuse_next_wave_unless_passed(status)
+        _raise_unless_gate_passed(status)
         self._listener.show_message(f"{wave}: loaded, {status.delivered:,} records delivered, open: {status.open}")
         return "done"
 
@@ -316,7 +316,7 @@ def _was_stopped(report: Report) -> bool:
     return report.balanced is not False and bool(errors) and all(isinstance(error, StoppedError) for error in errors)
 
 
-def _refuse_next_wave_unless_passed(status: WaveStatus) -> None:
+def _raise_unless_gate_passed(status: WaveStatus) -> None:
     assert status.gate is not None
     if status.gate.passes:
         return

@@ -33,12 +33,12 @@ from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceCo
 from crossdock.runs import refusals_to_send_records_twice, session_shared_by_runs
 from crossdock.runs.adoptable_record_reading import RunAdoptions
 from crossdock.runs.binding_verification import BindingVerification
-from crossdock.runs.imported_file_log import IntakeOrderReader, StateIntake
+from crossdock.runs.imported_file_log import IntakeLogInState, RereadAllIntakeLog
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.planning.mapping_to_drafts import map_record_to_draft_members
 from crossdock.runs.planning.references import References
 from crossdock.runs.run_report import Report, SettlementCount, Timings
-from crossdock.runs.run_start_and_stop_requests import RunInterrupt, RunRequest, stop_on_request
+from crossdock.runs.run_start_and_stop_requests import RunInterrupt, RunRequest, set_interrupt_on_stop_request
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.runs.stream_delivery import RunInputFactory, RunningStreams, StreamRunner, TargetDelivery
 from crossdock.runs.stream_input import StreamInput
@@ -72,7 +72,11 @@ def withdraw_unsent_with_changed_mapping(
     state: State, streams: Sequence[BoundStream], left: Sequence[Intent], run_id: int
 ) -> list[Intent]:
     """Let records wait for a new decision whose create was never sent and is outdated. Return the other operations."""
-    outdated = [intent for bound in streams for intent in _outdated(state, bound, _unsent_creates(bound, left))]
+    outdated = [
+        intent
+        for bound in streams
+        for intent in _unsent_creates_mapped_differently_now(state, bound, _unsent_creates(bound, left))
+    ]
     if not outdated:
         return list(left)
     at = streams[0].context.run.clock.now()
@@ -101,7 +105,9 @@ def _unsent_creates(bound: BoundStream, left: Sequence[Intent]) -> list[Intent]:
     ]
 
 
-def _outdated(state: State, bound: BoundStream, unsent: Sequence[Intent]) -> Iterator[Intent]:
+def _unsent_creates_mapped_differently_now(
+    state: State, bound: BoundStream, unsent: Sequence[Intent]
+) -> Iterator[Intent]:
     """Yield those of *unsent* that the stream would map to something else, or to nothing."""
     if not unsent:
         return
@@ -238,7 +244,7 @@ class ActiveRun:
             count_open_records_of: Streams whose open records the report counts; None for *names*.
         """
         with self._session.storing_failed_start(self._attempt):
-            self._defects = self._session.unusable_targets(names)
+            self._defects = self._session.author_code_errors_of_targets(names)
             self._record_start()
         try:
             with ExitStack() as stack:
@@ -246,9 +252,11 @@ class ActiveRun:
                 stack.callback(self.records.end_run)
                 stack.push(self._end_dispatchers)
                 stack.enter_context(
-                    stop_on_request(self._session.state, self.report.run, self._interrupt, self._note_stop_request)
+                    set_interrupt_on_stop_request(
+                        self._session.state, self.report.run, self._interrupt, self._note_stop_request
+                    )
                 )
-                self._bind_streams(stack, names)
+                self._find_refusals_and_bind_streams(stack, names)
                 yield
         except BaseException as error:
             self.report.is_partial = True
@@ -279,7 +287,7 @@ class ActiveRun:
     def show_idle(self, why: str) -> None:
         self._timings.begin_part(why, None)
 
-    def replace_dispatchers_after_failure(self) -> None:
+    def close_dispatchers_after_failure(self) -> None:
         """Replace the dispatchers: one that has failed delivers nothing more."""
         self._end_dispatchers(None, None, None)
         self._may_have_left = True
@@ -317,7 +325,7 @@ class ActiveRun:
         if session.project.has_changed_in_files:
             self.note("", _CHANGED)
 
-    def _bind_streams(self, stack: ExitStack, names: set[str]) -> None:
+    def _find_refusals_and_bind_streams(self, stack: ExitStack, names: set[str]) -> None:
         session, spool, report = self._session, self._session.project.spool, self.report
         connections = {name.partition(".")[0] for name in names}
         with session.state.begin_read_only() as tx:
@@ -329,7 +337,7 @@ class ActiveRun:
                 if self._purpose.undoes
                 else undo_in_progress.refusals_of_streams_being_undone(tx, names, session.project.scope_by_stream)
             )
-        moved = refusals_to_send_records_twice.store_addresses(
+        moved = refusals_to_send_records_twice.store_target_addresses_and_return_refusals(
             session.state, session.project.scope_by_stream, session.targets, at=session.clock.now()
         )
         moved = {name: each for name, each in moved.items() if name in names}
@@ -351,7 +359,9 @@ class ActiveRun:
         context = SourceContext(
             session.clock,
             self._timings,
-            IntakeOrderReader(session.state) if self._purpose.rereads else StateIntake(session.state, session.clock),
+            RereadAllIntakeLog(session.state)
+            if self._purpose.rereads
+            else IntakeLogInState(session.state, session.clock),
             work / "spool" if self._purpose.rereads else spool,
             work,
             spool,
@@ -449,7 +459,7 @@ class ActiveRun:
         targets, numbers = self._session.targets, Counter(intent.scope for intent in left)
         with self._session.state.begin_read_only() as tx:
             found = {
-                scope: refusals_to_send_records_twice.former_and_current_address(tx, targets, scope)
+                scope: refusals_to_send_records_twice.both_addresses_if_target_moved(tx, targets, scope)
                 for scope in numbers
             }
         for scope, moved in found.items():

@@ -169,7 +169,7 @@ def may_replace_lost_state(tx: Transaction, project: Project, target: str) -> bo
     return bool(project.streams_adopting_by_external_id) and not any(map(tx.bindings.has_any, scopes))
 
 
-def note_possible_doubts(bound: BoundStream, project: Project, state: State, new: int) -> None:
+def note_creates_that_may_be_in_doubt(bound: BoundStream, project: Project, state: State, new: int) -> None:
     """Note in a plan, which calls no platform, that some of the *new* records may be in doubt: a lost state may have
     sent them.
     """

@@ -84,7 +84,7 @@ class Change:
 
 
 @contextmanager
-def change_with_failure_logged(project: Project, action: str, subject: str, *, clock: Clock) -> Iterator[Change]:
+def audited_change_in_one_transaction(project: Project, action: str, subject: str, *, clock: Clock) -> Iterator[Change]:
     """Log a change of one transaction, which calls `Change.store_audit_entry`. An error of the block is logged in place
     of it.
     """
@@ -98,7 +98,7 @@ def change_with_failure_logged(project: Project, action: str, subject: str, *, c
         raise
 
 
-def change_exclusively(
+def change_state_exclusively_with_audit(
     project: Project,
     action: str,
     subject: str,
@@ -109,14 +109,14 @@ def change_exclusively(
 ) -> T:
     """Run *work* in one transaction while no run uses the state. It calls `Change.store_audit_entry`."""
     with (
-        change_with_failure_logged(project, action, subject, clock=clock) as change,
+        audited_change_in_one_transaction(project, action, subject, clock=clock) as change,
         project.open_state_exclusively(restored=restored) as state,
     ):
         return state.run_transaction(lambda tx: work(tx, change))
 
 
 @contextmanager
-def logged_multi_transaction_change(
+def audited_change_with_begin_and_end(
     project: Project, action: str, subject: str, *, clock: Clock, warn_unlogged: Callable[[str], None] | None = None
 ) -> Iterator[Change]:
     """Log the beginning and the end of a change that is not one transaction; the block calls

@@ -45,7 +45,7 @@ _NUMBER = internal_column_name("object")
 _LINES_END = 1 << 32  # of a file or page
 
 
-def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkpoint, None, None]:
+def pull_checked_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkpoint, None, None]:
     """Yield the batches and checkpoints of the stream. Closing this generator closes the source.
 
     Raises:
@@ -58,7 +58,7 @@ def pulled_batches(bound: BoundStream, since: str | None) -> Generator[RawBatch 
         batches = bound.stream.pull(bound.context, since)
         try:
             for read in _attribute_api_lists_to_stream(bound, batches):
-                batch = _check_batch_or_checkpoint(bound, read, latest)
+                batch = _valid_batch_or_checkpoint_or_raise(bound, read, latest)
                 if isinstance(batch, Checkpoint):
                     if bound.context.run.interrupt.is_set():  # no rows, of which each batch shows that the run goes on
                         raise StoppedError("stopped while reading", hint="run again to continue")
@@ -91,17 +91,17 @@ def _attribute_api_lists_to_stream(bound: BoundStream, batches: Iterable[_Item])
         yield batch
 
 
-def batches_of_existing_records(bound: BoundStream) -> Iterator[RawBatch]:
-    """Yield the batches of the stream's `existing`, with the errors of `pulled_batches`."""
+def checked_batches_of_existing_records(bound: BoundStream) -> Iterator[RawBatch]:
+    """Yield the batches of the stream's `existing`, with the errors of `pull_checked_batches`."""
     latest: str | None = None
     with converting_errors_of_stream_method(bound, "existing", lambda: latest):
         for read in _attribute_api_lists_to_stream(bound, bound.stream.existing(bound.context)):
-            batch = _check_batch(bound, read, latest, "existing")
+            batch = _valid_batch_or_raise(bound, read, latest, "existing")
             latest = batch.source
             yield batch
 
 
-def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
+def fetch_checked_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
     """Yield the batches of the stream's `fetch`, called for at most `Stream.fetch_size` of *keys* at a time."""
     latest: str | None = None
     guard, lists = _CallableGuard(bound, "fetch"), bound.context.run.open_lists
@@ -110,7 +110,7 @@ def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iter
     with converting_errors_of_stream_method(bound, "fetch", lambda: latest):
         for start in range(0, len(keys), size):
             for read in bound.stream.fetch(bound.context, keys[start : start + size]):
-                batch = _check_batch(bound, read, latest, "fetch")
+                batch = _valid_batch_or_raise(bound, read, latest, "fetch")
                 latest = batch.source
                 if list_id is None or list_id != lists.open_list_id:
                     whole_list, list_id = _ListLineNumbering(bound, "fetch"), lists.open_list_id
@@ -176,7 +176,7 @@ def _split_repeated_objects(stream: Stream[Any], batch: RawBatch) -> Sequence[Ra
 
 
 class _CallableGuard:
-    """Wraps callables of a batch so that they raise the errors of `pulled_batches`. Equal callables stay equal."""
+    """Wraps callables of a batch so that they raise the errors of `pull_checked_batches`. Equal callables stay equal."""
 
     def __init__(self, bound: BoundStream, method: str = "pull") -> None:
         self._bound, self._method = bound, method
@@ -218,15 +218,15 @@ class _CallableGuard:
         return name
 
 
-def _check_batch_or_checkpoint(bound: BoundStream, read: object, latest: str | None) -> RawBatch | Checkpoint:
+def _valid_batch_or_checkpoint_or_raise(bound: BoundStream, read: object, latest: str | None) -> RawBatch | Checkpoint:
     if not isinstance(read, Checkpoint):
-        return _check_batch(bound, read, latest, "pull")
+        return _valid_batch_or_raise(bound, read, latest, "pull")
     if not _is_storable_text(read.cursor):
         raise _defect_error(bound, "pull", "yielded a checkpoint whose cursor is not storable text", latest)
     return read
 
 
-def _check_batch(bound: BoundStream, read: object, latest: str | None, method: str) -> RawBatch:
+def _valid_batch_or_raise(bound: BoundStream, read: object, latest: str | None, method: str) -> RawBatch:
     if not isinstance(read, RawBatch):
         raise _defect_error(bound, method, f"yielded a {type(read).__name__} instead of a RawBatch", latest)
     if (wrong := next(_defects_of_batch(bound, read, method), None)) is None:
@@ -308,7 +308,7 @@ FAILED_ALONE = 3  # in a row; then the failure is not caused by single records
 LISTED = 5  # keys in a note
 
 
-class FollowedRecordFetch:
+class FetchOfRecordsNotFinal:
     """The records of one stream that are not final, in one run. `error` is the first failure of a fetch."""
 
     def __init__(self, bound: BoundStream, state: State) -> None:
@@ -364,7 +364,7 @@ class FollowedRecordFetch:
         for key_hash in ended:
             self._open.pop(key_hash, None)
 
-    def choose_records(self) -> bool:
+    def choose_records_to_fetch(self) -> bool:
         """Choose the records that this run fetches. Return False if there are none."""
         if self._rule is None:
             return False
@@ -395,7 +395,7 @@ class FollowedRecordFetch:
     def _fetch_part(self, wanted: Sequence[FollowedRecord]) -> Iterator[list[RawBatch] | CrossdockError]:
         """Fetch a part. If that fails, fetch each record alone, so that one does not block the others."""
         try:
-            found = list(fetched_batches(self._bound, [key_parts_of(each.key) for each in wanted]))
+            found = list(fetch_checked_batches(self._bound, [key_parts_of(each.key) for each in wanted]))
         except (StateError, StoppedError):
             raise
         except CrossdockError as error:

@@ -32,7 +32,7 @@ from crossdock.runs.doubtful_operation_look_ups import LookUps
 from crossdock.runs.platform_and_state_comparison import (
     ComparedResource,
     Correction,
-    LiveComparison,
+    TargetRecordComparison,
     customer_and_items_hash,
 )
 from crossdock.runs.session_shared_by_runs import Session
@@ -57,7 +57,7 @@ def verifiable_resources(targets: Iterable[Target]) -> list[tuple[str, str]]:
     ]
 
 
-def newest_change_of_backup(tx: Transaction) -> datetime | None:
+def newest_platform_change_known_to_state(tx: Transaction) -> datetime | None:
     """Return until when the state knows what the platform has; None if it knows no invoices.
 
     A state in place of a lost one has also sent some itself, while those that the lost one may have sent are in doubt.
@@ -84,7 +84,7 @@ class RecordsForgottenByState:
         self._compared_before: AbstractSet[str] = frozenset()
         self._last_restored = 0
 
-    def add_from_comparison(self, resource: str, comparison: LiveComparison) -> None:
+    def add_from_comparison(self, resource: str, comparison: TargetRecordComparison) -> None:
         if not comparison.shows_contents:
             return
         self._named[resource], self._unnamed[resource] = (
@@ -216,7 +216,7 @@ class BindingVerification:
         if all((each.scope.target, each.resource) != (PLATFORM, resource) for each in left):
             tx.unverified.clear_mark_of_resource(PLATFORM, resource)
 
-    def _verify_or_delete_contributions(self, comparison: LiveComparison, resource: str) -> None:
+    def _verify_or_delete_contributions(self, comparison: TargetRecordComparison, resource: str) -> None:
         """Verify contributions to missing records, and bury those to records that a forgotten run has created again."""
         after: tuple[str, int] | None = None
         while True:
@@ -297,7 +297,7 @@ class BindingVerification:
 
     # ---- results
 
-    def _new_comparison(self, target: Target, resource: str) -> LiveComparison:
+    def _new_comparison(self, target: Target, resource: str) -> TargetRecordComparison:
         kind, scopes = target.resources[resource], self._session.project.scope_by_stream.values()
         with self._state.begin_read_only() as tx:
             unsettled = tx.intents.unsettled()
@@ -305,7 +305,7 @@ class BindingVerification:
             remembered = tx.runs.newest_change_in_backup() if restored else None
         members = {field.alias or name for name, field in kind.draft.model_fields.items()} if kind.write_once else set()
         has_names = target.resources[resource].name_member is not None
-        return LiveComparison(
+        return TargetRecordComparison(
             self._state,
             ComparedResource(resource, has_names, kind.write_once, kept=members),
             {
@@ -319,7 +319,7 @@ class BindingVerification:
             until=None if restored else self._now() - in_doubt_and_refusal_rules.max_age_of_repeatable_request(target),
         )
 
-    def _store_results(self, comparison: LiveComparison, compared: Sequence[tuple[Scope, Binding]]) -> None:
+    def _store_results(self, comparison: TargetRecordComparison, compared: Sequence[tuple[Scope, Binding]]) -> None:
         """Store the corrections of *comparison*. Everything else in *compared* is verified."""
         corrections = comparison.pop_corrections()
         right = [

@@ -36,7 +36,7 @@ class Comparison(Struct, frozen=True):
         return [each.remark for each in self.measures if each.remark]
 
 
-def compare_with_earlier(runs: Sequence[RunRecord]) -> Comparison | None:
+def compare_last_run_with_earlier(runs: Sequence[RunRecord]) -> Comparison | None:
     """Compare the last of *runs* with the others; None without others.
 
     A number of records is unusual if it is below half of the median of the completed runs, and below each of them: so

@@ -43,7 +43,9 @@ class ChangedMembers:
     are_all: bool
 
 
-def changed_members(state: RunDetails, run_id: int, masks: PersonalDataMasks | None = None) -> ChangedMembers:
+def count_members_changed_by_run(
+    state: RunDetails, run_id: int, masks: PersonalDataMasks | None = None
+) -> ChangedMembers:
     """Compare the payloads before and after each update. Personal values of examples are hidden by *masks*.
 
     Without *masks* there are no examples.

@@ -18,8 +18,8 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.token_bucket import BucketState, Forecast, LimitEstimate, forecast_request_duration
 from crossdock.reading.sources.run_context import ClosingStack, SourceContext, create_run_folder
 from crossdock.runs import refusals_to_send_records_twice, session_shared_by_runs
-from crossdock.runs.adoptable_record_reading import note_possible_adoptions, note_possible_doubts
-from crossdock.runs.imported_file_log import IntakeLogReader, IntakeOrderReader
+from crossdock.runs.adoptable_record_reading import note_creates_that_may_be_in_doubt, note_possible_adoptions
+from crossdock.runs.imported_file_log import ReadOnlyIntakeLog, RereadAllIntakeLog
 from crossdock.runs.plan_result import PlanListener, PlanResult, WaitingReporter
 from crossdock.runs.planned_target_files import PlannedFiles
 from crossdock.runs.planning import undo_in_progress, update_limits
@@ -84,7 +84,7 @@ class UnsettledOperations(Struct):
                 left.nowhere.append(intent)
                 continue
             if state_restored and may_be_executed_since_backup(intent):
-                is_in_doubt = cannot_be_verified_after_restore(intent.resource, intent.operation, target)
+                is_in_doubt = is_left_in_doubt_after_restore(intent.resource, intent.operation, target)
             elif intent.first_sent_at:
                 is_in_doubt = intent.place is None and rule_for_sent_intent(intent, target, now) == "park"
             elif waits_for_acknowledgements(intent, target) or (
@@ -98,7 +98,7 @@ class UnsettledOperations(Struct):
             (left.in_doubt if is_in_doubt else left.sent_first).append(intent)
         return left
 
-    def count_and_report(
+    def count_and_report_as_if_accepted(
         self, tally_of_stream: Callable[[str], Tally], listener: PlanListener, targets: Mapping[str, Target]
     ) -> set[tuple[Scope, int]]:
         """Count and report the results as if the targets accept everything. Return the records with a first step."""
@@ -125,7 +125,7 @@ class UnsettledOperations(Struct):
         return first_steps
 
 
-def assumed_delivery(intent: Intent) -> ExpectedDelivery:
+def expected_delivery_of_unsettled(intent: Intent) -> ExpectedDelivery:
     identity, scope, step = intent.identity, intent.scope, intent.step
     binding = Binding(
         identity.key_hash,
@@ -144,7 +144,7 @@ def assumed_delivery(intent: Intent) -> ExpectedDelivery:
     )
 
 
-def cannot_be_verified_after_restore(resource: str, operation: str, target: Target) -> bool:
+def is_left_in_doubt_after_restore(resource: str, operation: str, target: Target) -> bool:
     """Return whether a restored state leaves this operation in doubt. The platform's lists show forgotten records."""
     if operation != "create":
         return False
@@ -155,7 +155,7 @@ PlannedSource = Callable[[BoundStream, Tally], StreamInput]
 _AT_ONCE = 1000  # records planned together; no transaction waits for them, because nothing is written
 
 
-def plan(
+def plan_sync(
     project: Project,
     selection: list[str],
     listener: PlanListener,
@@ -166,7 +166,9 @@ def plan(
 ) -> PlanResult:
     """Pass to *listener* what `crossdock.runs.sync_and_replay.sync` would do. Errors of sources are in the result."""
     with closing(project.open_state(read_only=True)) as state:
-        return plan_with_state(project, state, selection, listener, clock, progress, hash_sources=hash_sources)
+        return plan_sync_with_open_state(
+            project, state, selection, listener, clock, progress, hash_sources=hash_sources
+        )
 
 
 class CorrectedState(Struct, frozen=True):
@@ -177,10 +179,10 @@ class CorrectedState(Struct, frozen=True):
 
     source: PlannedSource
     corrections: Sequence[ExpectedDelivery]
-    intake: IntakeOrderReader
+    intake: RereadAllIntakeLog
 
 
-def plan_with_state(
+def plan_sync_with_open_state(
     project: Project,
     state: State,
     selection: list[str],
@@ -209,7 +211,7 @@ def plan_with_state(
                 tx, project.scope_by_stream, targets, at=clock.now()
             )
         refused = {**{name: each for name, (_, each) in moved.items() if name in names}, **refused}
-        intake = corrected_state.intake if corrected_state else IntakeLogReader(state)
+        intake = corrected_state.intake if corrected_state else ReadOnlyIntakeLog(state)
         folders = work / "spool", work, project.spool
         at_end = stack.enter_context(ClosingStack(left.append))
         timings = Timings.reuse_or_wrap_progress(progress, clock)
@@ -218,7 +220,7 @@ def plan_with_state(
         )
         streams = project.bind_streams(names - refused.keys(), targets=targets, run=context)
         source = corrected_state.source if corrected_state else None
-        preview = _Preview(targets, state, listener, clock.now(), streams, source)
+        preview = _SyncPlanner(targets, state, listener, clock.now(), streams, source)
         preview.result.errors.update(refused)
         preview.result.unread += len(refused)
         for correction in corrected_state.corrections if corrected_state else ():
@@ -231,7 +233,7 @@ def plan_with_state(
         for bound in streams if listener.observe is None else ():
             new = preview.result.tallies.get(bound.name, Tally()).records["created"]
             note_possible_adoptions(bound, new)
-            note_possible_doubts(bound, project, state, new)
+            note_creates_that_may_be_in_doubt(bound, project, state, new)
             _note_unverified_records(bound, state)
         planned = preview.finish()
     for error in left:
@@ -249,7 +251,7 @@ def _note_unverified_records(bound: BoundStream, state: State) -> None:
         bound.context.run.note(bound.name, text)
 
 
-class _Preview:
+class _SyncPlanner:
     """One plan. `expected` has updates and removals. `References` knows creates from a source, which are many."""
 
     def __init__(
@@ -286,7 +288,7 @@ class _Preview:
         for intent in (*self._left.sent_first, *self._left.held):
             self._count_request("resend", intent.identity.stream, intent.scope)
             self._count_request_of_unsettled(intent)
-        self._first_steps.update(self._left.count_and_report(self._tally_of_stream, listener, targets))
+        self._first_steps.update(self._left.count_and_report_as_if_accepted(self._tally_of_stream, listener, targets))
         self._expect_delivered(self._left.sent_first)
 
     def finish(self) -> PlanResult:
@@ -333,7 +335,7 @@ class _Preview:
 
     def _expect_delivered(self, intents: list[Intent]) -> None:
         for intent in intents:
-            self.expected.add(assumed_delivery(intent))
+            self.expected.add(expected_delivery_of_unsettled(intent))
 
     # ---- streams
 
@@ -535,7 +537,7 @@ class _Preview:
         scope, identity = operation.scope, operation.identity
         record, tally = (scope, identity.key_hash), self._tally_of_stream(identity.stream)
         target = self._targets[scope.target]
-        if self._restored and cannot_be_verified_after_restore(scope.resource, operation.kind, target):
+        if self._restored and is_left_in_doubt_after_restore(scope.resource, operation.kind, target):
             self._doubtful.add(record)
             tally.count("carried_on")
             self._listener.in_doubt(identity)

@@ -41,7 +41,7 @@ def outgoing_file_of_record(project: Project, stream: str, key: str, clock: Cloc
             planned.append(operation)
 
     listener = replace(PlanListener.ignoring(), operation=keep)
-    found = dry_run.plan(project, [stream], listener, clock=clock, progress=SilentProgress())
+    found = dry_run.plan_sync(project, [stream], listener, clock=clock, progress=SilentProgress())
     if not planned and (error := found.errors.get(stream)) is not None:
         raise error
     if planned:

@@ -28,7 +28,7 @@ from crossdock.delta.row_preparation import (
 from crossdock.delta.state_comparison import Delta, known_keys_missing_in_list
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, IncompleteListError
-from crossdock.runs.batches_read_from_connector import batches_of_existing_records, fetched_batches
+from crossdock.runs.batches_read_from_connector import checked_batches_of_existing_records, fetch_checked_batches
 from crossdock.runs.planning.removals import (
     Removals,
     SnapshotCompleteness,
@@ -186,7 +186,7 @@ class GoneRecords:
             self._state, self._bound, found.gone, facts, at=self._bound.context.run.clock.now()
         )
 
-    def unsent_records_gone(
+    def find_unsent_records_proved_gone(
         self,
         unsent: Sequence[int],
         scan: LatestRecords,
@@ -246,7 +246,7 @@ class GoneRecords:
             self._marks.append(marks.select(KEY_HASH, pl.col(POSITION).alias(_MARKED)))
         return before - scan.latest.height
 
-    def add_part_and_count_revived(self, scan: LatestRecords, found: Delta) -> int:
+    def add_part_and_count_undeleted(self, scan: LatestRecords, found: Delta) -> int:
         """Add what one part reads. Return how many records that earlier parts named as deleted it has again."""
         if self._bound.stream.lists_existing:
             self._read.append(scan.latest.select(KEY_HASH))
@@ -290,10 +290,12 @@ class GoneRecords:
         bound = self._bound
         bound.context.run.progress.begin(f"listing the records of {bound.name} that exist", None)
         proof, listed = SnapshotCompleteness(), _ExistingKeys()
-        look = SecondReading(bound, lambda: batches_of_existing_records(bound))
+        look = SecondReading(bound, lambda: checked_batches_of_existing_records(bound))
         proof.look_again = look.error_if_reread_keys_differ
         try:
-            for batch in proof.collect_proofs(look.keep_keys_of_first_reading(batches_of_existing_records(bound))):
+            for batch in proof.collect_proofs(
+                look.keep_keys_of_first_reading(checked_batches_of_existing_records(bound))
+            ):
                 listed.add(bound, batch)
                 bound.context.run.progress.advance(batch.load().height)
         except StateError:
@@ -333,7 +335,7 @@ class GoneRecords:
                 for part in unlisted.to_frame(KEY_HASH).iter_slices(bound.stream.fetch_size):
                     with self._state.begin_read_only() as tx:
                         bindings = tx.bindings.get(bound.scope, part[KEY_HASH].to_list()).values()
-                    batches = fetched_batches(bound, [key_parts_of(each.key) for each in bindings])
+                    batches = fetch_checked_batches(bound, [key_parts_of(each.key) for each in bindings])
                     found += [compute_keys(bound.stream, each.source, each.load())[KEY_HASH] for each in batches]
             except (StateError, StoppedError):
                 raise

@@ -9,7 +9,7 @@ from crossdock.state import FileDescription, FileFacts, PackedDigests, State, Tr
 from crossdock.values.clock import Clock
 
 
-class NoIntake:
+class EmptyIntakeLog:
     """An empty log that stores nothing, for checks that read nothing."""
 
     def finished_files(self, stream: str, version: str) -> dict[str, FileFacts]:  # noqa: ARG002  nothing depends on it
@@ -40,7 +40,7 @@ class NoIntake:
         """Do nothing."""
 
 
-class IntakeOrderReader(NoIntake):
+class RereadAllIntakeLog(EmptyIntakeLog):
     """A log by which all files are read again, and none that is older than one that was read before."""
 
     def __init__(self, state: State) -> None:
@@ -55,7 +55,7 @@ class IntakeOrderReader(NoIntake):
             return tx.intake.passed_over_snapshots(stream)
 
 
-class IntakeLogReader(IntakeOrderReader):
+class ReadOnlyIntakeLog(RereadAllIntakeLog):
     def finished_files(self, stream: str, version: str) -> dict[str, FileFacts]:
         with self._state.begin_read_only() as tx:
             return tx.intake.finished_files(stream, version)
@@ -69,7 +69,7 @@ class IntakeLogReader(IntakeOrderReader):
             return tx.intake.digests_removed_by_retention(stream, version)
 
 
-class StateIntake(IntakeLogReader):
+class IntakeLogInState(ReadOnlyIntakeLog):
     def __init__(self, state: State, clock: Clock) -> None:
         super().__init__(state)
         self._clock = clock

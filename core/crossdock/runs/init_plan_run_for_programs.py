@@ -28,7 +28,7 @@ _used_by = 0  # the process that was the first to read or run
 _METHODS = ("begin", "advance", "allowance", "waiting", "warn")
 
 
-def refuse_forked_process() -> None:
+def raise_if_process_was_forked() -> None:
     """Refuse a process that was forked after a run: the threads of polars do not exist in it, and it would hang.
 
     Raises:
@@ -182,13 +182,13 @@ def plan(
         ConfigError: If the config or the choice is invalid.
         StateError: If there is no state yet; `crossdock.init` creates it.
     """
-    refuse_forked_process()
+    raise_if_process_was_forked()
     decisions, names, listening = (
         listener or PlanListener.ignoring(),
         checked_list_of_stream_names(streams),
         _listener_that_logs(progress),
     )
-    return dry_run.plan(load_project(config), names, decisions, clock=SystemClock(), progress=listening)
+    return dry_run.plan_sync(load_project(config), names, decisions, clock=SystemClock(), progress=listening)
 
 
 def run(
@@ -229,7 +229,7 @@ def run(
         ConfigError: If the config or the choice is invalid.
         CrossdockError: If the run could not begin: another one uses the state, or a credential cannot be read.
     """
-    refuse_forked_process()
+    raise_if_process_was_forked()
     names, listening = checked_list_of_stream_names(streams), _listener_that_logs(progress)
     if keys and names:
         message = "a run delivers streams or named records, not both"

@@ -17,7 +17,7 @@ from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.delta.state_comparison import Delta
 from crossdock.errors import ConfigError
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.batches_read_from_connector import FollowedRecordFetch, fetched_batches
+from crossdock.runs.batches_read_from_connector import FetchOfRecordsNotFinal, fetch_checked_batches
 from crossdock.runs.planning.mapping_to_drafts import AuthorCodeFailureCounter
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates
@@ -138,7 +138,7 @@ class NamedRecordDelivery:
             result.postponed.add(record)
 
 
-def check_streams_can_fetch(project: Project, records: Iterable[NamedRecord]) -> None:
+def raise_unless_streams_can_fetch(project: Project, records: Iterable[NamedRecord]) -> None:
     for name in sorted({record.stream for record in records} - project.streams_fetching_by_key):
         hint = "its connector or its config has no way to read one record; sync the whole stream"
         raise ConfigError(f"{name} cannot fetch named records", hint=hint, code="choice_unsuitable")
@@ -238,7 +238,7 @@ class FetchedInput(StreamInput):
         self.requested_key_hashes = [record.key_hash for record in records]
         self.taken: Collection[int] = ()
         self.postponed_keys: Collection[int] = ()
-        self._followed = FollowedRecordFetch(bound, state)
+        self._followed = FetchOfRecordsNotFinal(bound, state)
         super().__init__(bound, state, tally, run_id)
 
     def read_next_part(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
@@ -260,7 +260,7 @@ class FetchedInput(StreamInput):
     def _read_part(self, advance: Callable[[int], None]) -> Tally:
         counted = Tally()
         self._scan.find_latest_of_each_key(
-            self._followed.track_not_final(fetched_batches(self._bound, self._keys)), counted, advance
+            self._followed.track_not_final(fetch_checked_batches(self._bound, self._keys)), counted, advance
         )
         return counted
 
@@ -280,7 +280,7 @@ class FetchedInput(StreamInput):
 
     def _decide_removals(self, found: Delta, counted: Tally, unsettled: Sequence[Intent]) -> Removals:  # noqa: ARG002
         """Decide about the records that `fetch` names as deleted, within the daily limits of the continued run."""
-        self._tally.count("ignored", self._gone.add_part_and_count_revived(self._scan, found))
+        self._tally.count("ignored", self._gone.add_part_and_count_undeleted(self._scan, found))
         return self._gone.decide_by_deletion_marks(unsettled, self._tally.records["deleted"], self.requested_key_hashes)
 
     @property

@@ -53,7 +53,9 @@ class WaitingGroup(Struct, frozen=True):
     waits_for: tuple[list[dict[str, str]], ...]
 
 
-def waiting_groups(tx: Transaction, scopes: Mapping[str, Scope], choice: RecordFilter) -> list[WaitingGroup]:
+def group_waiting_records_by_root_cause(
+    tx: Transaction, scopes: Mapping[str, Scope], choice: RecordFilter
+) -> list[WaitingGroup]:
     """Group the waiting records of *choice*, longest waiting first."""
     counts = tx.waiting_records.counts_by_awaited_records(choice)
     streams = defaultdict(list)
@@ -128,7 +130,7 @@ def _root_causes(waits: Mapping[Parent, list[Parent]]) -> dict[Parent, set[Paren
 
 
 Item = dict[str, Any]
-"""An open record by the names of `without_data`, and its data."""
+"""An open record by the names of `open_record_item_without_data`, and its data."""
 
 _REFUSED = frozenset({RecordState.REJECTED.option_value, RecordState.DROPPED.option_value})
 _AWAITED = frozenset({RecordState.HANDED_OVER.option_value, RecordState.OVERDUE.option_value})
@@ -202,13 +204,13 @@ def counts_by_state(tx: Transaction, choice: RecordFilter, scopes: Collection[Sc
     return {kind: found[kind] if kind in found else count_records_in_state(tx, kind, choice, scopes) for kind in kinds}
 
 
-def matching_items(tx: Transaction, choice: RecordFilter, kinds: Iterable[str], limit: int) -> list[Item]:
+def open_record_items_in_states(tx: Transaction, choice: RecordFilter, kinds: Iterable[str], limit: int) -> list[Item]:
     """Return at most *limit* records of *choice* in each of the states *kinds*, with their data; no unverified ones."""
     listed = [kind for kind in kinds if kind in _LISTS and may_state_match(choice, kind)]
     return [item for kind in listed for item in _LISTS[kind](tx, choice, limit)]
 
 
-def without_data(item: Item) -> Item:
+def open_record_item_without_data(item: Item) -> Item:
     """Return what is shown of a record without its data."""
     shown = {"state": item["state"], "stream": item["stream"], "key": item["key"], "why": item["why"]}
     shown |= {"at": place_text(item), "since": item["since"]}
@@ -337,7 +339,9 @@ def list_unverified_records(loaded: Project, tx: Transaction, choice: RecordFilt
 
 def waiting_groups_as_items(loaded: Project, tx: Transaction, choice: RecordFilter, limit: int) -> list[Item]:
     """Return items of ``crossdock records list``. ``records`` is the number of records of a line."""
-    return [_group_item(each) for each in waiting_groups(tx, loaded.scope_by_stream, choice)[:limit]]
+    return [
+        _group_item(each) for each in group_waiting_records_by_root_cause(tx, loaded.scope_by_stream, choice)[:limit]
+    ]
 
 
 def _group_item(group: WaitingGroup) -> Item:
@@ -581,7 +585,7 @@ def group_open_records(
 
     Args:
         scopes: Those of unverified records, with their streams.
-        waiting: The groups of waiting records, which `waiting_groups` returns.
+        waiting: The groups of waiting records, which `group_waiting_records_by_root_cause` returns.
         by_source: Also group rejected and dropped records by the file that they were read from.
     """
     if not may_state_match(choice, kind):
@@ -606,7 +610,12 @@ def group_open_records(
 def find_waiting_group_by_name(tx: Transaction, scopes: Mapping[str, Scope], name: str) -> WaitingGroup | None:
     """Return the group of waiting records with the *name* that `groups` gave it."""
     return next(
-        (each for each in waiting_groups(tx, scopes, RecordFilter()) if _hash_as_group_name(each) == name), None
+        (
+            each
+            for each in group_waiting_records_by_root_cause(tx, scopes, RecordFilter())
+            if _hash_as_group_name(each) == name
+        ),
+        None,
     )
 
 

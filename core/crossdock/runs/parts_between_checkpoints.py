@@ -62,7 +62,7 @@ class UnsortedError(RefusedError):
     code = "list_unsorted"
 
 
-class ReadParts:
+class CheckpointedReading:
     """The batches of one stream, up to a checkpoint at a time.
 
     Args:

@@ -24,7 +24,7 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.run_start_and_stop_requests import RunRequest
 from crossdock.runs.session_shared_by_runs import open_session
 from crossdock.runs.stream_input import StreamInput
-from crossdock.runs.sync_and_replay import check_waves_begun
+from crossdock.runs.sync_and_replay import raise_if_wave_not_loaded_yet
 from crossdock.state import DeadLetter, Intent, RecordIdentity, State, WaitingRecord
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
@@ -74,7 +74,7 @@ class DigestFile(ConfigModel):
             ) from None
 
 
-def refuse_changed_input(bound: BoundStream, digest: str, expected: str, refusal: tuple[str, str] = PLANNED) -> None:
+def raise_if_input_changed(bound: BoundStream, digest: str, expected: str, refusal: tuple[str, str] = PLANNED) -> None:
     if digest != expected:
         message, hint = refusal
         raise RefusedError(message, where=bound.name, hint=hint, code="saved_file_invalid")
@@ -96,8 +96,8 @@ class ExpectedInput(StreamInput):
         super().__init__(bound, state, tally, run_id, digested=True)
         self._expected_digest, self._refusal = digest, refusal
 
-    def refuse_unexpected_input(self) -> None:
-        refuse_changed_input(self._bound, self.digest, self._expected_digest, self._refusal)
+    def raise_if_input_unexpected(self) -> None:
+        raise_if_input_changed(self._bound, self.digest, self._expected_digest, self._refusal)
 
 
 class PlanFile(DigestFile):
@@ -176,18 +176,18 @@ class DecisionHash(Struct, frozen=True):
         self.sum.update(exact_json.dumps(list(facts)))
 
 
-def plan(
+def plan_sync_and_hash_decisions(
     project: Project, selection: Sequence[str], listener: PlanListener, *, clock: Clock, progress: Progress
 ) -> tuple[PlanResult, PlanFile]:
-    """Plan, as `crossdock.runs.dry_run.plan` does, and hash the plan."""
+    """Plan, as `crossdock.runs.dry_run.plan_sync` does, and hash the plan."""
     digest = DecisionHash.wrapping_listener(listener)
-    planned = dry_run.plan(
+    planned = dry_run.plan_sync(
         project, list(selection), digest.as_listener(), clock=clock, progress=progress, hash_sources=True
     )
     return planned, _plan_file_with_hashes(project, selection, planned, digest)
 
 
-def apply(
+def apply_sync_plan_if_unchanged(
     project: Project, approved: PlanFile, *, clock: Clock, progress: Progress, interrupt: threading.Event
 ) -> Report:
     """Do what *approved* says, if a new plan is the same; otherwise raise RefusedError.
@@ -198,11 +198,11 @@ def apply(
     attempt = RunRequest(command=" ".join(["apply: sync", *approved.selection]), action="apply")
     with open_session(project, clock, attempt=attempt) as session:
         state = session.state
-        check_waves_begun(project, state, project.selected_streams(approved.selection))
+        raise_if_wave_not_loaded_yet(project, state, project.selected_streams(approved.selection))
         with state.begin_read_only() as tx:
             undo_in_progress.raise_if_undo_in_progress(tx)
         digest = DecisionHash.wrapping_listener(PlanListener.ignoring())
-        planned = dry_run.plan_with_state(
+        planned = dry_run.plan_sync_with_open_state(
             project, state, list(approved.selection), digest.as_listener(), clock, SilentProgress(), hash_sources=True
         )
         for error in planned.errors.values():

@@ -23,12 +23,12 @@ from crossdock.values import exact_json
 from crossdock.writing.delivery.operations_and_intents import payload_after_intent
 from crossdock.writing.targets.payload_comparison import has_wanted_members, without_unwanted_members
 
-Class = Literal["missing", "extra", "stale", "diverged", "duplicate", "waiting", "in doubt", "rejected"]
-CLASSES: tuple[Class, ...] = (
+DifferenceClass = Literal["missing", "extra", "stale", "diverged", "duplicate", "waiting", "in doubt", "rejected"]
+CLASSES: tuple[DifferenceClass, ...] = (
     "missing", "duplicate", "diverged", "extra", "stale", "in doubt", "waiting", "rejected",
 )  # fmt: skip
 """The classes of differences, the most severe first."""
-MEANINGS: Mapping[Class, str] = {
+MEANINGS: Mapping[DifferenceClass, str] = {
     "missing": "the platform does not have the record",
     "duplicate": "two records where there must be one",
     "diverged": "the platform holds something else than it accepted",
@@ -42,7 +42,7 @@ MEANINGS: Mapping[Class, str] = {
 UNKNOWN = "the state does not know it"
 
 
-def is_compared(scope: Scope) -> bool:
+def is_compared_by_reconciliation(scope: Scope) -> bool:
     """Return whether a reconciliation compares the records of *scope*: those of the platform's resources."""
     return scope.target == PLATFORM and scope.resource in RESOURCES
 
@@ -53,7 +53,7 @@ class Difference(Struct, frozen=True):
     `members` is empty where the whole record differs. `place` is ``FILE:LINE`` of a row without a key.
     """
 
-    difference: Class
+    difference: DifferenceClass
     scope: Scope
     key: str
     target_id: str | None = None
@@ -73,11 +73,11 @@ class Correction(Struct, frozen=True):
     held: dict[str, Any] | None
 
 
-Bound = Mapping[str, Sequence[tuple[Scope, Binding]]]
+BindingsByTargetId = Mapping[str, Sequence[tuple[Scope, Binding]]]
 """The live bindings to records of the platform, by the records' ids."""
 
 
-def load_bindings_by_target_id(state: State, resource: str, ids: Sequence[str]) -> Bound:
+def load_bindings_by_target_id(state: State, resource: str, ids: Sequence[str]) -> BindingsByTargetId:
     """Return the bindings to each of *ids*, including contributions; none to a record that the state does not know."""
     found: dict[str, list[tuple[Scope, Binding]]] = {each: [] for each in ids}
     with state.begin_read_only() as tx:
@@ -113,7 +113,7 @@ class ComparedResource(Struct, frozen=True):
     kept: AbstractSet[str] = frozenset()
 
 
-class LiveComparison:
+class TargetRecordComparison:
     """Takes the pages of a complete list, then compares what the list did not name.
 
     A record that changes while the list is read may be listed again. Its last appearance counts.
@@ -151,7 +151,7 @@ class LiveComparison:
 
     # ---- pages
 
-    def compare_page(self, page: Sequence[Held]) -> Bound:
+    def compare_page(self, page: Sequence[Held]) -> BindingsByTargetId:
         records = {each["id"]: each for each in page if isinstance(each.get("id"), str)}
         self._forget_results_of_relisted(records)
         bound = load_bindings_by_target_id(self._state, self._resource.name, list(records))

@@ -228,7 +228,7 @@ def history_lines(history: RecordHistory) -> Iterator[str]:
         yield f"  waiting since {instant_text(row['since'])} for {awaited_records_text(row['waits_for'])}"
 
 
-def events(history: RecordHistory) -> list[Event]:
+def events_of_record(history: RecordHistory) -> list[Event]:
     """Return all that happened to a record, the oldest first, and what is to happen last."""
     found = [event for row in history.operations for event in events_of_operation(row)]
     for row in history.dead_letters:

@@ -29,7 +29,7 @@ _FEWEST, _WITH_NOTATIONS, _MOST_DIGITS = 10, 100, 20  # records that are compare
 _NUMBER = re.compile(r"([0-9]+)(\.0)?")
 
 
-def refuse_known_records_under_other_names(
+def raise_if_records_known_under_other_names(
     bound: BoundStream, state: State, scan: LatestRecords, changed: pl.Series
 ) -> None:
     """Refuse the input if most of some of its records, or of those *changed*, are known under other names.
@@ -43,19 +43,19 @@ def refuse_known_records_under_other_names(
     with state.begin_read_only() as tx:
         has_bindings = tx.bindings.has_any(bound.scope)
     if has_bindings:
-        _refuse_changed_keys(bound, state, latest)
-        _refuse_keys_in_other_notation(bound, state, scan, changed)
+        _raise_if_keys_of_reread_file_unknown(bound, state, latest)
+        _raise_if_keys_known_in_other_notation(bound, state, scan, changed)
     else:
-        _refuse_former_namespace(bound, state, latest)
-        _refuse_former_target(bound, state, latest)
+        _raise_if_known_in_former_namespace(bound, state, latest)
+        _raise_if_known_at_former_target(bound, state, latest)
 
 
-def _keys_to_compare(latest: pl.DataFrame) -> list[int]:
+def _sample_of_key_hashes(latest: pl.DataFrame) -> list[int]:
     """Return some key hashes, evenly from all files: those of the first one may be new."""
     return latest[KEY_HASH].gather_every(latest.height // _COMPARED + 1).to_list()
 
 
-def _refuse_former_namespace(bound: BoundStream, state: State, latest: pl.DataFrame) -> None:
+def _raise_if_known_in_former_namespace(bound: BoundStream, state: State, latest: pl.DataFrame) -> None:
     """Refuse the input if at least half of some keys belong to a former namespace.
 
     A namespace that the config declares is meant so.
@@ -66,7 +66,7 @@ def _refuse_former_namespace(bound: BoundStream, state: State, latest: pl.DataFr
     with state.begin_read_only() as tx:
         found = tx.bindings.namespaces_of_resource(scope)
     former = sorted(found - bound.namespaces_of_config()) if found else []
-    keys = _keys_to_compare(latest) if former else []
+    keys = _sample_of_key_hashes(latest) if former else []
     for namespace in former:
         known = state.key_index_frame_of_keys(structs.replace(scope, namespace=namespace), keys).height
         if 2 * known >= len(keys):
@@ -81,13 +81,13 @@ def _refuse_former_namespace(bound: BoundStream, state: State, latest: pl.DataFr
             )
 
 
-def _refuse_former_target(bound: BoundStream, state: State, latest: pl.DataFrame) -> None:
+def _raise_if_known_at_former_target(bound: BoundStream, state: State, latest: pl.DataFrame) -> None:
     """Refuse the input if a target or resource that the config no longer has knows at least half of some keys."""
     scope = bound.scope
     with state.begin_read_only() as tx:
         found = tx.bindings.targets_and_resources_of_namespace(scope.namespace)
     former = sorted(each for each in found if each not in bound.targets_and_resources_of_config)
-    keys = _keys_to_compare(latest) if former else []
+    keys = _sample_of_key_hashes(latest) if former else []
     for target, resource in former:
         known = state.key_index_frame_of_keys(structs.replace(scope, target=target, resource=resource), keys).height
         if 2 * known >= len(keys):
@@ -101,7 +101,7 @@ def _refuse_former_target(bound: BoundStream, state: State, latest: pl.DataFrame
             )
 
 
-def _refuse_changed_keys(bound: BoundStream, state: State, latest: pl.DataFrame) -> None:
+def _raise_if_keys_of_reread_file_unknown(bound: BoundStream, state: State, latest: pl.DataFrame) -> None:
     """Refuse files that are read again, if the state knows none of some keys that their records have now.
 
     An earlier run has finished them. What was rejected, dropped or deleted since is known, too.
@@ -109,7 +109,7 @@ def _refuse_changed_keys(bound: BoundStream, state: State, latest: pl.DataFrame)
     found = bound.context.run.inputs.get(bound.name)
     if found is None or not found.is_read_again:
         return
-    keys = _keys_to_compare(latest)
+    keys = _sample_of_key_hashes(latest)
     with state.begin_read_only() as tx:
         known = (
             tx.bindings.idempotency_counters(bound.scope, keys),
@@ -128,7 +128,9 @@ def _refuse_changed_keys(bound: BoundStream, state: State, latest: pl.DataFrame)
         )
 
 
-def _refuse_keys_in_other_notation(bound: BoundStream, state: State, scan: LatestRecords, changed: pl.Series) -> None:
+def _raise_if_keys_known_in_other_notation(
+    bound: BoundStream, state: State, scan: LatestRecords, changed: pl.Series
+) -> None:
     """Refuse the input if most of its new keys are known in another notation.
 
     A key that the input has in both notations is that of two records.
@@ -195,14 +197,14 @@ def moved_target_refusals(
     """
     found = {}
     for name, scope in sorted(scopes.items()):
-        moved = former_and_current_address(tx, targets, scope)
+        moved = both_addresses_if_target_moved(tx, targets, scope)
         if moved is None:
             continue
         known, address = moved
         wanted, approved = _new_pending_approval(tx, name, scope, address, at), tx.pending_approvals.get(name)
         is_approved = approved is not None and approved.approved_at is not None and approved.covers_same_changes(wanted)
         if wanted.keys and not is_approved:
-            found[name] = wanted, _refusal(name, scope, wanted, known, address)
+            found[name] = wanted, _moved_target_error(name, scope, wanted, known, address)
     return found | _refusals_of_acknowledgements(found, scopes, targets)
 
 
@@ -220,7 +222,7 @@ def _refusals_of_acknowledgements(
     }
 
 
-def store_addresses(
+def store_target_addresses_and_return_refusals(
     state: State, scopes: Mapping[str, Scope], targets: Mapping[str, Target], *, at: datetime
 ) -> dict[str, RefusedError]:
     """Store to where streams send records from now on. Return why others are refused, as `moved_target_refusals`."""
@@ -232,7 +234,7 @@ def store_addresses(
             tx.pending_approvals.request_approval(pending)
         for name in others.keys() - refused.keys():
             scope = others[name]
-            address, approved = current_address(targets, scope), tx.pending_approvals.get(name)
+            address, approved = current_address_of_target(targets, scope), tx.pending_approvals.get(name)
             if address is not None and tx.written_addresses.get(scope) != address:
                 tx.written_addresses.put(scope, address)
                 if approved is not None and approved.what == _permission(scope, address):
@@ -242,16 +244,18 @@ def store_addresses(
     return state.run_transaction(store) if others else {}
 
 
-def former_and_current_address(tx: Transaction, targets: Mapping[str, Target], scope: Scope) -> tuple[str, str] | None:
+def both_addresses_if_target_moved(
+    tx: Transaction, targets: Mapping[str, Target], scope: Scope
+) -> tuple[str, str] | None:
     """Return where records of *scope* were sent, and where its target is now; None if it is there still or unknown."""
-    known, address = tx.written_addresses.get(scope), current_address(targets, scope)
+    known, address = tx.written_addresses.get(scope), current_address_of_target(targets, scope)
     if known is None or address is None or known == address:
         return None
     without_folder = address.partition(_FOLDER)[0]  # as earlier development builds stored it
     return None if known == without_folder else (known, address)
 
 
-def current_address(targets: Mapping[str, Target], scope: Scope) -> str | None:
+def current_address_of_target(targets: Mapping[str, Target], scope: Scope) -> str | None:
     """Return where the config has the target of *scope*: `Target.address`, with the account and the folder at it.
 
     The version of an API does not count: its next one has the records. None for the platform, and if it cannot be told.
@@ -280,7 +284,7 @@ def _permission(scope: Scope, address: str) -> str:
     return f"{scope.resource} that {scope.target} has at {address}, too"
 
 
-def _refusal(name: str, scope: Scope, wanted: PendingApproval, known: str, address: str) -> RefusedError:
+def _moved_target_error(name: str, scope: Scope, wanted: PendingApproval, known: str, address: str) -> RefusedError:
     number = wanted.record_count
     records = f"1 record of {name} was" if number == 1 else f"{number:,} records of {name} were"
     return RefusedError(

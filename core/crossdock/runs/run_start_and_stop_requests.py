@@ -31,7 +31,9 @@ class RunInterrupt(threading.Event):
 
 
 @contextmanager
-def stop_on_request(state: State, run_id: int, interrupt: RunInterrupt, tell: Callable[[], None]) -> Iterator[None]:
+def set_interrupt_on_stop_request(
+    state: State, run_id: int, interrupt: RunInterrupt, tell: Callable[[], None]
+) -> Iterator[None]:
     """Set *interrupt* once somebody has asked the run to stop, and call *tell*, from another thread."""
 
     def goes_on() -> bool:

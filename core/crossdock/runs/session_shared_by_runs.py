@@ -242,7 +242,7 @@ class Session:
         """The effective config; None for a project that was not made from one."""
         return None if self.project.config_sections is None else effective_config_of_project(self.project)
 
-    def unusable_targets(self, stream_names: set[str]) -> dict[str, AuthorCodeError]:
+    def author_code_errors_of_targets(self, stream_names: set[str]) -> dict[str, AuthorCodeError]:
         """Return the targets of *stream_names* (the platform if there are none) that cannot make a client."""
         used = {self.project.scope_by_stream[name].target for name in stream_names} or {PLATFORM}
         defects = dict[str, AuthorCodeError]()

@@ -15,7 +15,7 @@ from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.compact_id_set import IdSet
 from crossdock.runs.planning.references import referred_resources_and_ids
-from crossdock.runs.platform_and_state_comparison import Bound, load_bindings_by_target_id
+from crossdock.runs.platform_and_state_comparison import BindingsByTargetId, load_bindings_by_target_id
 from crossdock.state import Binding, Scope, State, UnrecordedReference
 from crossdock.values.field_types import is_valid_target_id
 from crossdock.writing.delivery.operations_and_intents import Operation, payload_after_intent
@@ -25,7 +25,7 @@ _AT_ONCE = 500  # ids that are looked up together
 
 
 def unrecorded_references(
-    resource: str, page: Sequence[Mapping[str, Any]], bound: Bound
+    resource: str, page: Sequence[Mapping[str, Any]], bound: BindingsByTargetId
 ) -> Iterator[tuple[Any, set[tuple[str, str]]]]:
     """Yield the id of each record of *page* with references that the payloads *bound* to it do not have, and these."""
     kind = RESOURCES[resource]
@@ -37,7 +37,9 @@ def unrecorded_references(
             yield name, found
 
 
-def store_unrecorded_references(state: State, resource: str, page: Sequence[Mapping[str, Any]], bound: Bound) -> None:
+def store_unrecorded_references(
+    state: State, resource: str, page: Sequence[Mapping[str, Any]], bound: BindingsByTargetId
+) -> None:
     """Store the unknown references of *page* to bound records, so that these are kept. *bound* is not corrected yet."""
     names = [name for name, _ in unrecorded_references(resource, page, bound) if _is_id(name)]
     if not names:
@@ -102,7 +104,7 @@ Operations = Callable[[BoundStream], Iterator[Operation]]
 _Payloads = Mapping[str, object]
 
 
-class StillReferenced:
+class ReferencesRemainingAfterUndo:
     """The references of all records that remain after an undo, and of unsettled operations. An id takes 20 bytes."""
 
     def __init__(self, state: State, targets: Mapping[str, Target], live: ListedReferences) -> None:
@@ -212,7 +214,9 @@ def _identifying_text_of_binding(scope: Scope, binding: Binding) -> str:
 
 
 class ListedReferences(ReferredRecords):
-    def add_unrecorded_references(self, resource: str, page: Sequence[Mapping[str, Any]], bound: Bound) -> None:
+    def add_unrecorded_references(
+        self, resource: str, page: Sequence[Mapping[str, Any]], bound: BindingsByTargetId
+    ) -> None:
         """Add the references of the records of *page* that the payloads *bound* to them do not have."""
         for _, found in unrecorded_references(resource, page, bound):
             self.add(resource, PLATFORM, found)

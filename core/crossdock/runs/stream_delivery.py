@@ -153,7 +153,7 @@ class StreamRunner:
             self._report.messages.add_error(bound.name, missing)
         return goes_on
 
-    def deliver_waiting(self) -> Steps:
+    def deliver_records_that_waited(self) -> Steps:
         """Deliver what waited for records that a later stream has brought. Return as `run`."""
         is_done = False
         while not is_done:
@@ -470,7 +470,9 @@ class RunningStreams:
         if not (yield from self._resume_unsettled_under_lock(name, delivery)):
             return
         try:
-            done = (yield from self._run_streams(delivery, source)) and (yield from runner.deliver_waiting())
+            done = (yield from self._run_streams(delivery, source)) and (
+                yield from runner.deliver_records_that_waited()
+            )
             done = done and (yield from runner.deliver_deletes())
         finally:
             runner.count_undelivered_as_carried_on()

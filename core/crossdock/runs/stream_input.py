@@ -34,13 +34,13 @@ from crossdock.reading.sources.list_completeness_evidence import (
     list_changed_error,
 )
 from crossdock.runs.batches_read_from_connector import (
-    FollowedRecordFetch,
+    FetchOfRecordsNotFinal,
     converting_errors_of_stream_method,
-    pulled_batches,
+    pull_checked_batches,
 )
 from crossdock.runs.gone_records import GoneRecords, SecondReading, is_list_due_again
 from crossdock.runs.imported_file_log import mapping_changed_since_text
-from crossdock.runs.parts_between_checkpoints import ReadParts, UnsortedError
+from crossdock.runs.parts_between_checkpoints import CheckpointedReading, UnsortedError
 from crossdock.runs.planning.contributions_and_own_writes import Contributions
 from crossdock.runs.planning.mapping_to_drafts import AuthorCodeFailureCounter
 from crossdock.runs.planning.references import stored_key_by_trimmed_key
@@ -52,7 +52,7 @@ from crossdock.runs.planning.removals import (
 )
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.runs.planning.waiting_records import IdleWaits, IdleWaitSeparator
-from crossdock.runs.refusals_to_send_records_twice import refuse_known_records_under_other_names
+from crossdock.runs.refusals_to_send_records_twice import raise_if_records_known_under_other_names
 from crossdock.state import DeadLetter, Intent, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index_files
 from crossdock.state.tables.dead_letters_and_waiting_records import DeadLetterFacts
@@ -76,12 +76,12 @@ class SourcePhases:
         self._changes = self._begin_reading_in_parts(
             given, declared, whole=whole, doubt_of_list=self._reason_list_is_incomplete
         )
-        self._look = SecondReading(bound, lambda: pulled_batches(bound, given))
-        self._list: ReadParts | None = None
+        self._look = SecondReading(bound, lambda: pull_checked_batches(bound, given))
+        self._list: CheckpointedReading | None = None
         self._cursor: str | None = None
         self._seen: list[pl.DataFrame] = []
         self._is_begun = False
-        self.followed = FollowedRecordFetch(bound, state)
+        self.followed = FetchOfRecordsNotFinal(bound, state)
         self.phase: Phase = "changes"
         self._left: list[Phase] = [] if only_changes else self._further_phases()
         self._unread: set[Phase] = set()
@@ -97,10 +97,10 @@ class SourcePhases:
         *,
         whole: bool,
         doubt_of_list: Callable[[], str | None] = lambda: None,
-    ) -> ReadParts:
+    ) -> CheckpointedReading:
         bound, run = self._bound, self._bound.context.run
-        return ReadParts(
-            pulled_batches(bound, since),
+        return CheckpointedReading(
+            pull_checked_batches(bound, since),
             declared,
             run.clock,
             whole=whole,
@@ -112,7 +112,7 @@ class SourcePhases:
 
     def _further_phases(self) -> list[Phase]:
         reread, phases = self._bound.stream.reread, list[Phase]()
-        if self.followed.choose_records():
+        if self.followed.choose_records_to_fetch():
             phases.append("open")
         if reread is not None and self._since is not None:
             with self._state.begin_read_only() as tx:
@@ -197,11 +197,11 @@ class SourcePhases:
         run.progress.begin(f"reading {name} in full", None)
         self._list, self._look = (
             self._begin_reading_in_parts(None, None, whole=True),
-            SecondReading(bound, lambda: pulled_batches(bound, None)),
+            SecondReading(bound, lambda: pull_checked_batches(bound, None)),
         )
         return self._batches_of_full_list(self._list, proof)
 
-    def _batches_of_full_list(self, parts: ReadParts, proof: SnapshotCompleteness) -> Iterable[RawBatch]:
+    def _batches_of_full_list(self, parts: CheckpointedReading, proof: SnapshotCompleteness) -> Iterable[RawBatch]:
         """Yield the batches of a full list, which may be read again before a missing record counts as gone."""
         if self._bound.stream.on_gone == "nothing":
             return parts.batches_of_next_part()
@@ -326,7 +326,7 @@ class StreamInput:
         self._is_held_back = False  # a part must be read again, so no later cursor is stored
         self._gone = GoneRecords(bound, state)
         self._waits = IdleWaitSeparator(bound, takes_up_all=whole or digested)
-        load_untrimmed_keys(bound, state)
+        load_keys_stored_before_trimming(bound, state)
         self._begin_part()
 
     def _begin_part(self) -> None:
@@ -379,8 +379,8 @@ class StreamInput:
         self._withdraw_or_release_waiting_records(found, counted, unsettled)
         self.removals = self._decide_removals(found, counted, unsettled)
         self.digest = self._scan.digest_of_all_records(self._gone.digest) if self._digested else ""
-        refuse_known_records_under_other_names(bound, self._state, self._scan, found.changed[KEY_HASH])
-        self.refuse_unexpected_input()
+        raise_if_records_known_under_other_names(bound, self._state, self._scan, found.changed[KEY_HASH])
+        self.raise_if_input_unexpected()
         bound.context.run.intakes.accept(name)
         if self._phases is not None and (remark := self._phases.cursor_column_problem_remark):
             bound.context.run.note(name, remark)
@@ -442,7 +442,7 @@ class StreamInput:
         )
         if not waiting | rejected:
             return
-        gone = self._gone.unsent_records_gone(
+        gone = self._gone.find_unsent_records_proved_gone(
             sorted(waiting | rejected), self._scan, counted, self._completeness, waits, unsettled
         )
         withdrawn = [each for each in gone if each in waiting]
@@ -462,7 +462,7 @@ class StreamInput:
         gone, phases, waits = self._gone, self._phases, [*self._waiting, *self.idle_waits.records]
         if self._has_read_snapshot:
             return gone.decide_by_snapshot(self._scan, found, counted, self._completeness, waits, unsettled)
-        self._tally.count("ignored", gone.add_part_and_count_revived(self._scan, found))
+        self._tally.count("ignored", gone.add_part_and_count_undeleted(self._scan, found))
         if self.has_more or phases is None:
             return Removals()
         if phases.has_full_list_showing_gone:
@@ -562,7 +562,7 @@ class StreamInput:
         held = order.known if (order := self._scan.key_order) else None
         return self._state.key_index_frame_of_scope(self._bound.scope) if held is None else held
 
-    def refuse_unexpected_input(self) -> None:
+    def raise_if_input_unexpected(self) -> None:
         """Called after everything is read, before any of it is counted. It may refuse the input."""
 
     @property
@@ -719,7 +719,7 @@ class StreamInput:
             tx.pending_approvals.forget(name)
 
 
-def load_untrimmed_keys(bound: BoundStream, state: State) -> None:
+def load_keys_stored_before_trimming(bound: BoundStream, state: State) -> None:
     """Let the stream keep the names of records that the state stored before keys were trimmed."""
     if bound.stream.trim_keys:
         with state.begin_read_only() as tx:

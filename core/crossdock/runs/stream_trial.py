@@ -31,8 +31,8 @@ from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.mapping.declarative import list_elements_at_path
 from crossdock.reading.sources.run_context import SourceContext, create_run_folder
 from crossdock.resources import Reference
-from crossdock.runs.batches_read_from_connector import fetched_batches, pulled_batches
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.batches_read_from_connector import fetch_checked_batches, pull_checked_batches
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.runs.planning.mapping_to_drafts import map_record_to_draft_members
 from crossdock.runs.planning.references import collect_references_in_value
 from crossdock.state import RecordIdentity
@@ -146,7 +146,7 @@ def fetch_and_map_one(project: Project, name: str, key: str, *, clock: Clock, in
     with _bind_stream(project, name, clock, SilentProgress(), interrupt=interrupt) as bound:
         trial = Trial(bound)
         try:
-            for record, problem in _records(trial, fetched_batches(bound, [key_parts_of(key)]), _ALL):
+            for record, problem in _records(trial, fetch_checked_batches(bound, [key_parts_of(key)]), _ALL):
                 if record.key == key:
                     trial.records.append(_try_record(bound, record, problem))
         except CrossdockError as error:
@@ -177,7 +177,7 @@ def _bind_stream(
         run = SourceContext(
             clock,
             progress,
-            NoIntake(),
+            EmptyIntakeLog(),
             work / "spool",
             work,
             work / "spool",
@@ -194,7 +194,7 @@ def try_bound_stream(bound: BoundStream, most: int, *, since: str | None = None)
     """Do the same as `try_stream` in an existing run, from the cursor *since*."""
     trial = Trial(bound)
     try:
-        with closing(pulled_batches(bound, since)) as batches:
+        with closing(pull_checked_batches(bound, since)) as batches:
             rows = (batch for batch in batches if isinstance(batch, RawBatch))
             for record, problem in _records(trial, rows, most):
                 trial.records.append(_try_record(bound, record, problem))

@@ -16,7 +16,7 @@ from crossdock.pacing.request_allowance import Priority
 from crossdock.reading.sources.run_context import WaitingRun
 from crossdock.runs import stream_input
 from crossdock.runs.active_run import ActiveRun
-from crossdock.runs.named_record_delivery import NamedRecordDelivery, check_streams_can_fetch
+from crossdock.runs.named_record_delivery import NamedRecordDelivery, raise_unless_streams_can_fetch
 from crossdock.runs.planning.mapping_to_drafts import AuthorCodeFailureCounter
 from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates, WithheldUpdates
@@ -157,7 +157,7 @@ def sync(
     attempt = RunRequest(command=" ".join(["sync", *selection]), action="sync")
     with open_session(project, clock, attempt=attempt) as session:
         names = project.selected_streams(selection)
-        check_waves_begun(project, session.state, names)
+        raise_if_wave_not_loaded_yet(project, session.state, names)
         return ActiveRun(session, progress, interrupt, priority, patience, attempt=attempt).execute(names)
 
 
@@ -169,7 +169,7 @@ def _sync_named_records(
     interrupt: threading.Event,
     priority: Priority,
 ) -> Report:
-    check_streams_can_fetch(project, records)
+    raise_unless_streams_can_fetch(project, records)
     named = " ".join(f"{each.stream} --key {each.key}" for each in records[:_NAMED])
     more = f" and {len(records) - _NAMED:,} more" if len(records) > _NAMED else ""
     attempt = RunRequest(command=f"sync {named}{more}", action="sync")
@@ -268,7 +268,7 @@ def _command_text_of_choice(choice: RecordFilter) -> str:
     return " ".join(["records replay", *filter(None, (*given, file, since))])
 
 
-def check_waves_begun(project: Project, state: State, names: AbstractSet[str]) -> None:
+def raise_if_wave_not_loaded_yet(project: Project, state: State, names: AbstractSet[str]) -> None:
     """Refuse streams of waves that the open migration has not begun to load, since they would bypass its gates.
 
     A wave that was undone has not begun.

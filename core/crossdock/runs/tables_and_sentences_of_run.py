@@ -298,7 +298,7 @@ def api_sentences(apis: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name}: {count_with_noun(requests, 'API request')} ({throttled:,} throttled){wait}"
 
 
-def input_sentence(stream: Mapping[str, Any]) -> str | None:
+def found_files_sentence(stream: Mapping[str, Any]) -> str | None:
     """Describe what one of the streams in `Report.as_json` found; None if it read no files."""
     found, files = stream.get("input"), stream.get("files", [])
     if found == "none":

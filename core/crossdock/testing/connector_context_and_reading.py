@@ -18,7 +18,7 @@ from crossdock.errors import ConfigError
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.platform.platform_config import ApiKey, Profile
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.runs.stream_trial import Trial, try_bound_stream, try_stream
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import Clock
@@ -62,7 +62,7 @@ def context(
     run = SourceContext(
         clock or ManualClock(),
         SilentProgress(),
-        NoIntake(),
+        EmptyIntakeLog(),
         work / "spool",
         work,
         work / "spool",

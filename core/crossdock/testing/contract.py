@@ -26,7 +26,7 @@ from crossdock.delta.row_preparation import (
     is_column_added_by_engine,
 )
 from crossdock.errors import RecordError
-from crossdock.runs.batches_read_from_connector import fetched_batches
+from crossdock.runs.batches_read_from_connector import fetch_checked_batches
 from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.testing.connector_under_test import normalized_key_text, shown_key, shown_method_name, shown_record_place
 from crossdock.testing.mapping_contract import MappingContract
@@ -177,7 +177,7 @@ def fetched_rows_by_key(bound: BoundStream, keys: Sequence[str]) -> dict[str, Ro
         keys: In their text form, at most `Stream.fetch_size`, each once.
     """
     found: dict[str, Rows] = {}
-    batches = fetched_batches(bound, [key_parts_of(key) for key in keys])
+    batches = fetch_checked_batches(bound, [key_parts_of(key) for key in keys])
     for _, pages in groupby(batches, key=lambda batch: batch.source):
         rows = sorted((row for page in pages for row in _rows_kept_by_filters(bound, page)), key=itemgetter(KEY))
         for key, group in groupby(rows, key=itemgetter(KEY)):

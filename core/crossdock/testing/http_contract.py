@@ -21,7 +21,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import RecordError
 from crossdock.mapping.row_order_and_cursors import Checkpoint, Cursor
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
-from crossdock.runs.batches_read_from_connector import pulled_batches
+from crossdock.runs.batches_read_from_connector import pull_checked_batches
 from crossdock.runs.stream_trial import Trial, TriedRecord
 from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.testing.connector_under_test import shown_method_name, shown_record_place
@@ -440,7 +440,7 @@ class HttpStreamContract(StreamContract):
         bound, read = self._bound_stream(), list[tuple[str | None, list[Any]]]()
         declared = bound.stream.cursor
         with self.in_environment():
-            for batch in pulled_batches(bound, None):
+            for batch in pull_checked_batches(bound, None):
                 if isinstance(batch, Checkpoint):
                     read[-1:] = [(batch.cursor, items) for _, items in read[-1:]]
                     continue

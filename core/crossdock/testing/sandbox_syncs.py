@@ -23,7 +23,7 @@ from crossdock.mapping.row_order_and_cursors import Checkpoint
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import parts_between_checkpoints, sync_and_replay
-from crossdock.runs.open_records import matching_items
+from crossdock.runs.open_records import open_record_items_in_states
 from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial
 from crossdock.sandbox import SandboxServer, SandboxSettings
@@ -143,7 +143,7 @@ class Tenant:
     def reasons_of_open_records(self) -> list[str]:
         """Return why the first records are not delivered: each with its key, and where in the record the reason is."""
         with self._project.read_state() as tx:
-            items = matching_items(tx, ALL_RECORDS, [each.option_value for each in BY_URGENCY], _SHOWN)
+            items = open_record_items_in_states(tx, ALL_RECORDS, [each.option_value for each in BY_URGENCY], _SHOWN)
         places = [f" at {item['pointer']}" if item.get("pointer") else "" for item in items]
         return [f"{item['key']}: {item['why']}{place}" for item, place in zip(items, places, strict=True)][:_SHOWN]
 

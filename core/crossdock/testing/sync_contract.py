@@ -20,8 +20,8 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream, 
 from crossdock.errors import CrossdockError
 from crossdock.mapping.row_order_and_cursors import Checkpoint, format_iso_instant_cursor
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.runs.batches_read_from_connector import pulled_batches
-from crossdock.runs.parts_between_checkpoints import ReadParts
+from crossdock.runs.batches_read_from_connector import pull_checked_batches
+from crossdock.runs.parts_between_checkpoints import CheckpointedReading
 from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial
 from crossdock.state import Scope
@@ -127,7 +127,7 @@ class CursorContract(StreamUnderTest):
         return bind_checked_stream(self.connector, self.context_over(network, run_start), self.stream)
 
     def _pulled_batches_and_checkpoints(self, bound: BoundStream) -> Generator[RawBatch | Checkpoint, None, None]:
-        items = pulled_batches(bound, None)
+        items = pull_checked_batches(bound, None)
         with _reading_errors_as_failures(bound):
             while (item := self._next_pulled_in_environment(items)) is not None:
                 yield item
@@ -142,7 +142,7 @@ class CursorContract(StreamUnderTest):
         declared, clock = bound.stream.cursor, bound.context.run.clock
         if declared is not None and declared.as_ == "instant":
             declared = declared.model_copy(update={"overlap_s": 0.0})
-        parts = ReadParts(self._pulled_batches_and_checkpoints(bound), declared, clock, whole=True)
+        parts = CheckpointedReading(self._pulled_batches_and_checkpoints(bound), declared, clock, whole=True)
         with _reading_errors_as_failures(bound):  # of a list that is not sorted
             for _ in parts.batches_of_next_part():
                 pass

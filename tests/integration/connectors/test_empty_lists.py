@@ -19,8 +19,8 @@ from tests.partners.shopify.site import Site
 from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.errors import RefusedError
 from crossdock.mapping.row_order_and_cursors import format_iso_instant_cursor
-from crossdock.runs.batches_read_from_connector import pulled_batches
-from crossdock.runs.parts_between_checkpoints import ReadParts
+from crossdock.runs.batches_read_from_connector import pull_checked_batches
+from crossdock.runs.parts_between_checkpoints import CheckpointedReading
 from crossdock.testing import ManualClock, context
 from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.values import exact_json
@@ -80,7 +80,7 @@ class Vendor:
         connector = load_connector(self.kind)
         ctx = context(connector, self.settings, transport=transport(self.fake), clock=self.clock)  # type: ignore[arg-type]  # has no effects
         bound = bind_checked_stream(connector, ctx, stream)
-        parts = ReadParts(pulled_batches(bound, since), bound.stream.cursor, self.clock, whole=True)
+        parts = CheckpointedReading(pull_checked_batches(bound, since), bound.stream.cursor, self.clock, whole=True)
         return sum(batch.load().height for batch in parts.batches_of_next_part()), parts.cursor
 
 

@@ -12,8 +12,8 @@ from tests.partners.partner_server import Partner, PartnerAnswer, PartnerRequest
 from tests.partners.partner_transport import transport
 
 from crossdock.config.project.connections_and_bound_streams import load_connector
-from crossdock.runs.batches_read_from_connector import pulled_batches
-from crossdock.runs.parts_between_checkpoints import ReadParts
+from crossdock.runs.batches_read_from_connector import pull_checked_batches
+from crossdock.runs.parts_between_checkpoints import CheckpointedReading
 from crossdock.testing import ManualClock, context
 from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.values import exact_json
@@ -49,7 +49,7 @@ def rows(partner: Any, stream: str) -> tuple[int, str | None, str]:
     connector = load_connector("woocommerce")
     ctx = context(connector, _OfWooCommerce.settings, transport=transport(partner), clock=ManualClock())
     bound = bind_checked_stream(connector, ctx, stream)
-    parts = ReadParts(pulled_batches(bound, SINCE), bound.stream.cursor, ctx.run.clock, whole=True)
+    parts = CheckpointedReading(pull_checked_batches(bound, SINCE), bound.stream.cursor, ctx.run.clock, whole=True)
     return sum(batch.load().height for batch in parts.batches_of_next_part()), parts.cursor, str(parts.doubt or "")
 
 

@@ -11,7 +11,7 @@ from tests.partners import threepl_vendors
 from tests.partners.plain_3pl import API_KEY
 
 from crossdock.config.project.connections_and_bound_streams import load_connector
-from crossdock.runs.refusals_to_send_records_twice import current_address
+from crossdock.runs.refusals_to_send_records_twice import current_address_of_target
 from crossdock.state import Scope
 from crossdock.targets import Answer, ExpectedRecord
 from crossdock.testing.target_contract import TargetContract
@@ -72,7 +72,9 @@ def test_another_channel_of_shipbob_does_not_have_the_orders(monkeypatch: pytest
         settings = {**ShipBobExample.settings, "channel": 77, "base_url": "https://192.168.0.9"}
 
     scope = Scope("shipbob", "orders", "erp")
-    first, other = (current_address({"shipbob": each.new_target()}, scope) for each in (ShipBobExample(), Other()))
+    first, other = (
+        current_address_of_target({"shipbob": each.new_target()}, scope) for each in (ShipBobExample(), Other())
+    )
     assert (first, other) == ("https://api.shipbob.example, channel 1", "https://192.168.0.9, channel 77")
 
 

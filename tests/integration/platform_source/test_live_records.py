@@ -10,7 +10,7 @@ from tests.integration.platform_source.reading import COPIES, Reading
 
 from crossdock.errors import UnauthorizedError
 from crossdock.reading.sources.run_context import READS, SourceContext
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.runs.platform_source import live_records_for_comparisons
 from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords
 from crossdock.values.run_progress_and_messages import SilentProgress
@@ -20,7 +20,7 @@ PRODUCTS = {"products": COPIES}
 
 @pytest.fixture
 def run(erp: Reading, tmp_path: Path) -> SourceContext:
-    return SourceContext(erp.clock, SilentProgress(), NoIntake(), tmp_path, tmp_path, tmp_path)
+    return SourceContext(erp.clock, SilentProgress(), EmptyIntakeLog(), tmp_path, tmp_path, tmp_path)
 
 
 def test_all_pages_of_a_list_are_read(erp: Reading, run: SourceContext, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from crossdock.errors import RefusedError, StoppedError
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import adoptable_record_reading
 from crossdock.runs.adoptable_record_reading import AdoptableRecordReader
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.runs.planning.adoptable_records import TargetMemberValueIndex
 from crossdock.runs.platform_source import live_records_for_comparisons
 from crossdock.state import Binding, Intent, RecordIdentity, State
@@ -42,7 +42,7 @@ def state(erp: Reading) -> Iterator[State]:
 
 
 def reader(erp: Reading, state: State, clock: Clock | None = None) -> AdoptableRecordReader:
-    run = SourceContext(clock or SystemClock(), SilentProgress(), NoIntake(), erp.folder, erp.folder, erp.folder)
+    run = SourceContext(clock or SystemClock(), SilentProgress(), EmptyIntakeLog(), erp.folder, erp.folder, erp.folder)
     return AdoptableRecordReader(erp.project.platform, run, state, SCOPE, "sku")
 
 

@@ -24,7 +24,7 @@ from crossdock.config.project import connections_and_bound_streams, project
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import sync_and_replay
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.sandbox import SandboxServer
 from crossdock.sources import Api, ApiClient, NextUrl
 from crossdock.state import StateUrl
@@ -88,7 +88,7 @@ def shop() -> Iterator[Shop]:
 @contextmanager
 def source(base_url: str, **options: Any) -> Iterator[tuple[ApiClient, ManualClock]]:
     clock = ManualClock()
-    place = SourceContext(clock, SilentProgress(), NoIntake(), Path(), Path(), Path())
+    place = SourceContext(clock, SilentProgress(), EmptyIntakeLog(), Path(), Path(), Path())
     with ApiClient(Api(base_url, **options), place) as opened:
         yield opened, clock
 

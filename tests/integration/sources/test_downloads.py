@@ -13,7 +13,7 @@ from tests.servers import served
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.http_answer_and_error_types import MAX_RESPONSE_BYTES
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.sources import Api, ApiClient
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.run_progress_and_messages import SilentProgress
@@ -53,7 +53,7 @@ def files() -> Iterator[Files]:
 
 
 def client(files: Files, max_file_bytes: int = 10**9) -> ApiClient:
-    run = SourceContext(ManualClock(), SilentProgress(), NoIntake(), Path(), Path(), Path())
+    run = SourceContext(ManualClock(), SilentProgress(), EmptyIntakeLog(), Path(), Path(), Path())
     return ApiClient(Api(f"http://127.0.0.1:{files.server_port}", max_file_bytes=max_file_bytes), run)
 
 

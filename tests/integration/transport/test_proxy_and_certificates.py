@@ -22,7 +22,7 @@ from crossdock.reading.transport.connector_http_client import httpx_client
 from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, NotSentError
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.reading.transport.proxy_and_certificate_settings import HttpConnection
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.sources import Api, ApiClient, LoginAuth
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.config_base_types import Secret
@@ -254,7 +254,7 @@ def test_an_api_its_tokens_and_its_files_are_reached_with_the_settings(
     )
     token = b'{"token": "T1"}'
     granted = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(token), token)
-    run = SourceContext(ManualClock(), SilentProgress(), NoIntake(), tmp_path, tmp_path, tmp_path)
+    run = SourceContext(ManualClock(), SilentProgress(), EmptyIntakeLog(), tmp_path, tmp_path, tmp_path)
     with (
         served(HttpsServer(authority, clients, granted, OK, asks=True)) as server,
         served(HttpsServer(authority, clients, asks=True)) as files,

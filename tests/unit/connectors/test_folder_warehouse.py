@@ -19,7 +19,7 @@ from crossdock.config.project.connections_and_bound_streams import load_connecto
 from crossdock.connector import Context, Finding
 from crossdock.errors import ConfigError
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.values.clock import SystemClock
 from crossdock.values.run_progress_and_messages import SilentProgress
 
@@ -179,7 +179,7 @@ def test_streams_are_the_same_wherever_their_files_are(config: Path) -> None:
 
 def check(config: Path) -> list[Finding]:
     (connection,) = project.load(config).connections
-    run = SourceContext(SystemClock(), SilentProgress(), NoIntake(), config.parent, config.parent, config.parent)
+    run = SourceContext(SystemClock(), SilentProgress(), EmptyIntakeLog(), config.parent, config.parent, config.parent)
     assert connection.connector.check is not None
     return list(connection.connector.check(Context(connection.settings, connection.name, run)))
 

@@ -20,7 +20,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.connector import Context
 from crossdock.errors import RefusedError
 from crossdock.mapping.row_order_and_cursors import Checkpoint
-from crossdock.runs.batches_read_from_connector import pulled_batches
+from crossdock.runs.batches_read_from_connector import pull_checked_batches
 from crossdock.runs.stream_trial import Trial
 from crossdock.sources import ApiAnswer
 from crossdock.testing import ManualClock, context, read
@@ -288,7 +288,7 @@ def test_windows_are_read_one_after_the_other() -> None:
     stream = {"mode": "incremental", "windows": {"size": "4d"}, "first": first}
     stream |= {"params": {"from": "{start}", "to": "{end}"}}
     bound = bind_checked_stream(CONNECTOR, api.context(stream), "items")
-    found = list(pulled_batches(bound, None))
+    found = list(pull_checked_batches(bound, None))
     asked = [(query["from"], query["to"]) for query in api.queries()]
     assert len(asked) == 3
     moments = [tuple(map(datetime.fromisoformat, each)) for each in asked]
@@ -310,7 +310,7 @@ def test_windows_that_were_empty_are_read_again_once_a_later_one_is_not() -> Non
     first = (ManualClock().now() - timedelta(days=4)).isoformat()
     stream = {"mode": "incremental", "windows": {"size": "1d"}, "first": first}
     stream |= {"pagination": {"kind": "single_page"}, "params": {"from": "{start}", "to": "{end}"}}
-    found = list(pulled_batches(bind_checked_stream(CONNECTOR, api.context(stream), "items"), None))
+    found = list(pull_checked_batches(bind_checked_stream(CONNECTOR, api.context(stream), "items"), None))
     days = sorted(set(starts))
     assert starts == [*days, *days[1:3]]
     rows = [item.load().height if isinstance(item, RawBatch) else "until" for item in found]
@@ -365,7 +365,7 @@ def test_windows_that_are_written_less_exactly_leave_no_gap(layout: str, before:
 
 def _first_start(api: Api, bound: BoundStream, since: str) -> str:
     api.seen.clear()
-    list(pulled_batches(bound, since))
+    list(pull_checked_batches(bound, since))
     return api.queries()[0]["from"]
 
 

@@ -11,7 +11,7 @@ from tests.report_page import AT, sqlite_state, start
 from tests.unit.state.samples import intent
 
 from crossdock.runs import counts_of_changed_members as module
-from crossdock.runs.counts_of_changed_members import changed_members
+from crossdock.runs.counts_of_changed_members import count_members_changed_by_run
 from crossdock.state import State
 from crossdock.writing.delivery.operations_and_intents import PersonalDataMasks
 
@@ -42,7 +42,7 @@ def test_members_are_counted_once_for_each_update(kept: State) -> None:
     with kept.begin() as tx:
         run = start(tx)
         tx.intents.add(some, run_id=run, fence=1, at=AT)
-        found = changed_members(tx.run_details, run)
+        found = count_members_changed_by_run(tx.run_details, run)
     assert [(each.member, each.times, each.examples) for each in found.members] == [
         ("/unitPrice", 2, []),
         ("/items/*/quantity", 1, []),
@@ -56,7 +56,9 @@ def test_examples_have_no_personal_values(kept: State) -> None:
     with kept.begin() as tx:
         run = start(tx)
         tx.intents.add([update(1, {"name": "Amsel", "unitPrice": "2.00"})], run_id=run, fence=1, at=AT)
-        found = changed_members(tx.run_details, run, PersonalDataMasks({"wms.products": frozenset({"name"})}))
+        found = count_members_changed_by_run(
+            tx.run_details, run, PersonalDataMasks({"wms.products": frozenset({"name"})})
+        )
     examples = {each.member: each.examples[0].difference[1:] for each in found.members}
     assert examples == {"/name": ("(personal)", "(personal)"), "/unitPrice": ("1.50", "2.00")}
 
@@ -68,5 +70,5 @@ def test_only_the_first_operations_are_looked_at(kept: State, monkeypatch: pytes
         run = start(tx)
         some = [update(number, {"unitPrice": "2.00"}) for number in range(1, 4)]
         tx.intents.add(some, run_id=run, fence=1, at=AT)
-        found = changed_members(tx.run_details, run)
+        found = count_members_changed_by_run(tx.run_details, run)
     assert ([each.times for each in found.members], found.operations, found.are_all) == ([2], 2, False)

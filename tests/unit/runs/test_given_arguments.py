@@ -16,7 +16,7 @@ from crossdock.runs.init_plan_run_for_programs import (
     checked_list_of_config_sources,
     checked_list_of_stream_names,
     checked_lists_of_record_keys,
-    refuse_forked_process,
+    raise_if_process_was_forked,
 )
 
 
@@ -74,8 +74,8 @@ def test_a_mistake_of_an_argument_is_told_before_the_config_is_read() -> None:
 
 def test_a_process_that_was_forked_after_a_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would wait for threads that do not exist in it."""
-    refuse_forked_process()
-    refuse_forked_process()
+    raise_if_process_was_forked()
+    raise_if_process_was_forked()
     process = os.getpid()
     monkeypatch.setattr(os, "getpid", lambda: process + 1)
     with pytest.raises(ConfigError) as refused:

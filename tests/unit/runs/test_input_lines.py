@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from crossdock.reading.sources.stream_input_report import InputFacts, ReadFile
-from crossdock.runs.tables_and_sentences_of_run import input_sentence
+from crossdock.runs.tables_and_sentences_of_run import found_files_sentence
 
 NEWEST = ("a.csv", datetime(2026, 3, 9, 1, 2, 3, tzinfo=UTC))
 
@@ -36,9 +36,9 @@ NEWEST = ("a.csv", datetime(2026, 3, 9, 1, 2, 3, tzinfo=UTC))
 )
 def test_sentences(facts: InputFacts, text: str) -> None:
     """Few files are named with their rows, many by the first and the last."""
-    assert input_sentence(facts.as_json()) == text
+    assert found_files_sentence(facts.as_json()) == text
 
 
 def test_other_sources_have_no_sentence() -> None:
     """A stream that reads no files has no such facts."""
-    assert input_sentence({"notes": []}) is None
+    assert found_files_sentence({"notes": []}) is None

@@ -13,7 +13,7 @@ from crossdock import Context, RawBatch
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.errors import ConfigError, ConnectorError
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, IncompleteListError
-from crossdock.runs.batches_read_from_connector import fetched_batches, pulled_batches
+from crossdock.runs.batches_read_from_connector import fetch_checked_batches, pull_checked_batches
 from crossdock.sources import Checkpoint, Cursor
 from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.values.raw_rows_and_records import LINE
@@ -79,23 +79,23 @@ def places(batches: Iterable[Any]) -> list[tuple[str, list[int]]]:
 
 def test_pages_of_a_list_are_one_source() -> None:
     """So that rows on two pages make one record."""
-    assert places(pulled_batches(bound(Lines), None)) == [("lines", [1, 2]), ("lines", [3, 4])]
+    assert places(pull_checked_batches(bound(Lines), None)) == [("lines", [1, 2]), ("lines", [3, 4])]
 
 
 def test_pages_of_a_list_that_is_fetched_are_one_source() -> None:
     """The list of another key is another source: it may have the same rows."""
-    read = places(fetched_batches(bound(Lines), [("1",), ("2",)]))
+    read = places(fetch_checked_batches(bound(Lines), [("1",), ("2",)]))
     assert read == [(source, rows) for source in ("lines", "lines (2)") for rows in ([1, 2], [3, 4])]
 
 
 def test_nothing_of_a_list_that_may_lack_rows_is_joined() -> None:
     """Without groups its records are delivered, and the next run reads it again."""
     with pytest.raises(IncompleteListError, match="total is 9, and 4 were read") as refused:
-        places(pulled_batches(bound(Lines, total=9), None))
+        places(pull_checked_batches(bound(Lines, total=9), None))
     assert not isinstance(refused.value, DoubtfulListError)
     assert "nothing of it is delivered" in (refused.value.hint or "")
     with pytest.raises(DoubtfulListError, match="total is 9, and 4 were read"):
-        places(pulled_batches(bound(type("Single", (Lines,), {"group_by": None}), total=9), None))
+        places(pull_checked_batches(bound(type("Single", (Lines,), {"group_by": None}), total=9), None))
 
 
 class Exploded(Lines):
@@ -109,7 +109,7 @@ class Exploded(Lines):
 
 def test_an_object_that_a_page_lists_twice_is_another_version_of_its_group() -> None:
     """Its rows are no further rows of the first one; those without a key are rejected where they are."""
-    assert places(pulled_batches(bound(Exploded), None)) == [("page", [1, 2, 3, 6, 7, 8]), ("page#2", [4, 5])]
+    assert places(pull_checked_batches(bound(Exploded), None)) == [("page", [1, 2, 3, 6, 7, 8]), ("page#2", [4, 5])]
 
 
 def test_deleted_keys_do_not_divide_what_is_joined() -> None:
@@ -118,10 +118,10 @@ def test_deleted_keys_do_not_divide_what_is_joined() -> None:
     second: Batch = [1, 2], []
     gone: Batch = [], ["3"]
     for batches in ([gone, first, second], [first, second, gone], [first, Checkpoint("1"), ([1], ["3"]), second]):
-        places(pulled_batches(bound(type("Given", (Changes,), {"batches": batches})), None))
+        places(pull_checked_batches(bound(type("Given", (Changes,), {"batches": batches})), None))
     for batches in ([first, gone, second], [first, ([1, 2], ["3"])]):
         with pytest.raises(ConnectorError, match="named deleted records between rows that group_by may join"):
-            places(pulled_batches(bound(type("Given", (Changes,), {"batches": batches})), None))
+            places(pull_checked_batches(bound(type("Given", (Changes,), {"batches": batches})), None))
 
 
 @pytest.mark.parametrize(

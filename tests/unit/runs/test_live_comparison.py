@@ -18,7 +18,7 @@ from tests.examples import examples
 from tests.unit.state.samples import AT, binding, intent, start
 
 from crossdock.delta.fingerprint import key_hashes
-from crossdock.runs.platform_and_state_comparison import ComparedResource, InDoubtResult, LiveComparison
+from crossdock.runs.platform_and_state_comparison import ComparedResource, InDoubtResult, TargetRecordComparison
 from crossdock.state import Binding, Scope, State, parse_database_url
 
 PRODUCTS, INVOICES = Scope("platform", "product", "wms"), Scope("platform", "invoice", "wms")
@@ -48,16 +48,16 @@ def lines(quantity: int | Decimal) -> list[dict[str, Any]]:
 
 def comparison(
     state: State, scope: Scope, bindings: Iterable[Binding], unsettled: Iterable[tuple[Scope, int]] = ()
-) -> LiveComparison:
+) -> TargetRecordComparison:
     run_id = start(state)
     with state.begin() as tx:
         tx.bindings.put(scope, list(bindings), run_id=run_id, at=AT)
     has_names = scope.resource != "invoice"
     resource = ComparedResource(scope.resource, has_external_ids=has_names, write_once=not has_names)
-    return LiveComparison(state, resource, {"wms"}, set(unsettled), began=BEGAN)
+    return TargetRecordComparison(state, resource, {"wms"}, set(unsettled), began=BEGAN)
 
 
-def found(compared: LiveComparison) -> dict[str, str]:
+def found(compared: TargetRecordComparison) -> dict[str, str]:
     return {each.key: each.difference for each in compared.differences.values()}
 
 

@@ -13,7 +13,7 @@ from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import ConfigError
 from crossdock.runs import open_records
-from crossdock.runs.open_records import waiting_groups
+from crossdock.runs.open_records import group_waiting_records_by_root_cause
 from crossdock.state import NamedRecord, RecordFilter, State, Transaction
 
 ALL = RecordFilter()
@@ -74,7 +74,7 @@ def test_groups_have_all_records(state: State, kind: str) -> None:
     """Their numbers add up, and those of one reason are found by it."""
     fill(state)
     with state.begin_read_only() as tx:
-        waits = waiting_groups(tx, {}, ALL)
+        waits = group_waiting_records_by_root_cause(tx, {}, ALL)
         groups = open_records.group_open_records(tx, kind, ALL, SCOPES, waits)
         assert sum(each.number for each in groups) == open_records.count_records_in_state(tx, kind, ALL, SCOPES)
         for each in groups:
@@ -93,7 +93,7 @@ def test_records_that_wait_for_one_in_the_end_are_one_list(state: State) -> None
 
     with state.begin() as tx:
         tx.waiting_records.put([account("10", "1"), account("100", "10"), account("20", "2")], run_id=run, at=AT)
-        found = waiting_groups(tx, {"wms.products": SCOPE}, ALL)
+        found = group_waiting_records_by_root_cause(tx, {"wms.products": SCOPE}, ALL)
         listed = [sorted(pages(tx, "waiting", 1, group=each)) for each in found]
     assert sorted(listed) == [[["wms.products 10"], ["wms.products 100"]], [["wms.products 20"]]]
 

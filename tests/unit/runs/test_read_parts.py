@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from crossdock.errors import RefusedError
 from crossdock.mapping.row_order_and_cursors import Checkpoint, Cursor, format_iso_instant_cursor, format_stored_instant
 from crossdock.runs import parts_between_checkpoints
-from crossdock.runs.parts_between_checkpoints import ReadParts, UnsortedError
+from crossdock.runs.parts_between_checkpoints import CheckpointedReading, UnsortedError
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import json_paths
 from crossdock.values.raw_rows_and_records import RawBatch
@@ -37,14 +37,16 @@ def page(number: int, *seconds: int | None) -> RawBatch:
     return RawBatch.json(items, source=f"page {number}", key=["id"])
 
 
-def parts(items: Iterable[RawBatch | Checkpoint], declared: Cursor | None = None, *, whole: bool = False) -> ReadParts:
+def parts(
+    items: Iterable[RawBatch | Checkpoint], declared: Cursor | None = None, *, whole: bool = False
+) -> CheckpointedReading:
     def pull() -> Generator[RawBatch | Checkpoint, None, None]:
         yield from items
 
-    return ReadParts(pull(), declared, ManualClock(NOW), whole=whole)
+    return CheckpointedReading(pull(), declared, ManualClock(NOW), whole=whole)
 
 
-def read(found: ReadParts) -> list[tuple[list[str], str | None]]:
+def read(found: CheckpointedReading) -> list[tuple[list[str], str | None]]:
     """The pages of each part, and the cursor after it."""
     seen = []
     while not found.ended:
@@ -73,7 +75,7 @@ def test_no_part_ends_among_rows_that_are_read_again() -> None:
     assert (declared.pull_since("10"), CURSOR.reread_to("2026-03-01T12:00:00.000000000Z")) == ("2", "")
     numbers = [(2, 3, 4), (5, 6, 7), (8, 9, 10), (11, 12, 13), (14, 15, 16)]
     pages = (RawBatch.json([{"id": each, "seq": each} for each in page], source=str(page[0])) for page in numbers)
-    found = ReadParts(pages, declared, ManualClock(NOW), whole=False, reread_to=declared.reread_to("10"))
+    found = CheckpointedReading(pages, declared, ManualClock(NOW), whole=False, reread_to=declared.reread_to("10"))
     assert read(found) == [(["2", "5", "8"], "10"), (["11"], "13"), (["14"], "16"), ([], "16")]
 
 
@@ -119,7 +121,7 @@ def cursors_after_pages(*minutes: int, page_takes: int = 0) -> list[str]:
             at = (NOW + timedelta(minutes=minute)).isoformat()
             yield RawBatch.json([{"id": f"{number}-{each}", "at": at} for each in range(3)], source="page", key=["id"])
 
-    found = ReadParts(pull(), Cursor(column="at", as_="instant"), clock, whole=False)
+    found = CheckpointedReading(pull(), Cursor(column="at", as_="instant"), clock, whole=False)
     return [f"{cursor}"[5:16] for _, cursor in read(found)]
 
 
@@ -160,10 +162,12 @@ def test_a_time_in_the_future_does_not_tell_how_far_the_clock_is_behind(
             items = [{"id": f"{number}-{at}", "at": (NOW + timedelta(minutes=at)).isoformat()} for at in minutes]
             yield RawBatch.json([items[0], items[0], *items], source="page", key=["id"])
 
-    found = ReadParts(pull(), Cursor(column="at", as_="instant"), ManualClock(NOW), whole=False)
+    found = CheckpointedReading(pull(), Cursor(column="at", as_="instant"), ManualClock(NOW), whole=False)
     assert [f"{cursor}"[11:16] for _, cursor in read(found)] == cursors
     assert found.future == "the cursor 'at' has dates in the future; the next run begins before them"
-    unsorted = ReadParts(pull(), Cursor(column="at", as_="instant", sorted=False), ManualClock(NOW), whole=False)
+    unsorted = CheckpointedReading(
+        pull(), Cursor(column="at", as_="instant", sorted=False), ManualClock(NOW), whole=False
+    )
     read(unsorted)
     assert format_stored_instant(unsorted.late.missing_from(unsorted.reading_start_time))[11:16] == cursors[-1]
     assert unsorted.future == found.future
@@ -198,7 +202,7 @@ class LateSource:
 
     def run(self, stored: str | None, declared: Cursor, stops_after: int) -> str | None:
         """Read the list from a cursor on until its end, or as many parts, and return the next cursor."""
-        found = ReadParts(self._pull(declared.pull_since(stored)), declared, self.clock, whole=False)
+        found = CheckpointedReading(self._pull(declared.pull_since(stored)), declared, self.clock, whole=False)
         while not found.ended and stops_after:
             self.read |= {int(each) for batch in found.batches_of_next_part() for each in batch.load()["id"]}
             stops_after -= 1
@@ -263,7 +267,7 @@ def test_the_latest_cursor_of_an_unsorted_source_is_known(cells: Sequence[str | 
     """By the instant; one that cannot be read is none."""
     batch = RawBatch.json([{"id": f"{n}", "at": cell} for n, cell in enumerate(cells)], source="page", key=["id"])
     unsorted = Cursor(column="at", as_="instant", sorted=False)
-    found = ReadParts((each for each in [batch]), unsorted, ManualClock(NOW), whole=False)
+    found = CheckpointedReading((each for each in [batch]), unsorted, ManualClock(NOW), whole=False)
     read(found)
     assert found.latest == latest
 
@@ -278,7 +282,7 @@ def test_an_unsorted_list_is_continued_before_its_beginning() -> None:
             item = {"id": f"{hours}", "at": (NOW + timedelta(hours=hours)).isoformat()}
             yield RawBatch.json([item], source="page", key=["id"])
 
-    found = ReadParts(pull(), Cursor(column="at", as_="instant", sorted=False), clock, whole=False)
+    found = CheckpointedReading(pull(), Cursor(column="at", as_="instant", sorted=False), clock, whole=False)
     assert read(found) == [(["page", "page"], None)]
     assert found.late.missing_from(found.reading_start_time) == NOW.replace(hour=8, minute=50)
 
@@ -399,7 +403,7 @@ def by_a_clock_behind(items: Iterable[RawBatch | Checkpoint], declared: Cursor |
     def hour_before(moment: datetime) -> datetime:
         return moment - timedelta(hours=1)
 
-    found = ReadParts(pull(), declared, ManualClock(NOW), whole=False, by_its_clock=hour_before)
+    found = CheckpointedReading(pull(), declared, ManualClock(NOW), whole=False, by_its_clock=hour_before)
     return [cursor for _, cursor in read(found)]
 
 
@@ -450,7 +454,7 @@ def test_a_list_in_doubt_moves_no_cursor_that_needs_all_of_it() -> None:
             yield page(number, 0, 1, 2)
             yield Checkpoint(f"2026-01-0{number + 1}T00:00:00Z", needs_whole_list=True)
 
-    found = ReadParts(pull(), None, ManualClock(NOW), whole=False, doubt_of_list=lambda: doubts[0])
+    found = CheckpointedReading(pull(), None, ManualClock(NOW), whole=False, doubt_of_list=lambda: doubts[0])
     first = "2026-01-01T00:00:00Z"
     assert read(found) == [(["page 0"], first), (["page 1"], first), (["page 2"], first), ([], first)]
     assert found.doubt is None
@@ -465,6 +469,8 @@ def test_a_sorted_list_in_doubt_is_continued(is_sorted: bool, is_held: bool) -> 
     def pull() -> Generator[RawBatch | Checkpoint, None, None]:
         yield page(1, 0, 1)
 
-    found = ReadParts(pull(), cursor, ManualClock(NOW), whole=False, doubt_of_list=lambda: "the list may be cut")
+    found = CheckpointedReading(
+        pull(), cursor, ManualClock(NOW), whole=False, doubt_of_list=lambda: "the list may be cut"
+    )
     read(found)
     assert (found.held is not None) is is_held

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from crossdock.cli import reconcile
-from crossdock.runs.platform_and_state_comparison import CLASSES, Class, Difference
+from crossdock.runs.platform_and_state_comparison import CLASSES, Difference, DifferenceClass
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
 from crossdock.state import Scope
 
@@ -18,7 +18,7 @@ def reconciliation() -> Reconciliation:
     for number in range(9):
         made = Difference("rejected", PRODUCTS, f"P{number}")
         found.undelivered["rejected", "wms.products", number] = made
-    compared: tuple[Class, ...] = ("stale", "diverged", "extra", "duplicate", "missing")
+    compared: tuple[DifferenceClass, ...] = ("stale", "diverged", "extra", "duplicate", "missing")
     for number, name in enumerate(compared):
         found.differences[INVOICES, str(number)] = Difference(name, INVOICES, str(number))
     return found

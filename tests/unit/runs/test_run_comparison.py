@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from crossdock.runs.comparison_with_earlier_runs import compare_with_earlier
+from crossdock.runs.comparison_with_earlier_runs import compare_last_run_with_earlier
 from crossdock.state import RunRecord
 
 AT = datetime(2026, 11, 2, 2, tzinfo=UTC)
@@ -23,7 +23,7 @@ def run(number: int, read: int | None, *, seconds: int = 60, status: str = "done
 
 def remarks(*read: int | None, **last: Any) -> list[str]:
     runs = [run(number, each) for number, each in enumerate(read[:-1])]
-    found = compare_with_earlier([*runs, run(len(runs), read[-1], **last)])
+    found = compare_last_run_with_earlier([*runs, run(len(runs), read[-1], **last)])
     return [] if found is None else found.remarks
 
 
@@ -43,7 +43,7 @@ def test_nothing_is_unusual_among_few_runs() -> None:
     """Failed runs and those without a tally are not compared with."""
     assert remarks(1000, 1000, 1000, 1000, 1) == []
     assert remarks(1000, 1000, 1000, 1000, None, 1) == []
-    assert compare_with_earlier([run(1, 5)]) is None
+    assert compare_last_run_with_earlier([run(1, 5)]) is None
 
 
 def test_a_run_that_takes_much_longer_is_remarked() -> None:

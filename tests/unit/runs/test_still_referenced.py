@@ -13,7 +13,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.mapping.resource_types import WRITABLE_RESOURCE_TYPES
 from crossdock.runs import still_referenced_records
 from crossdock.runs.platform_and_state_comparison import load_bindings_by_target_id
-from crossdock.runs.still_referenced_records import ListedReferences, StillReferenced
+from crossdock.runs.still_referenced_records import ListedReferences, ReferencesRemainingAfterUndo
 from crossdock.state import Binding, RecordIdentity, Scope, State
 from crossdock.targets import Target
 from crossdock.values import exact_json
@@ -81,7 +81,7 @@ class Books:
         def operations(bound: BoundStream) -> Iterator[Operation]:
             return iter(self._operations[bound.scope.resource])
 
-        found = StillReferenced(self.state, TARGETS, self._live)
+        found = ReferencesRemainingAfterUndo(self.state, TARGETS, self._live)
         found.find_references_after_undo(streams, operations)
         return {
             name: resource

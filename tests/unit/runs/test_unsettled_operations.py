@@ -11,7 +11,7 @@ from tests.conftest import PIN
 from tests.unit.state.samples import AT, SCOPE, binding, intent
 
 from crossdock.platform.platform_config import Profile
-from crossdock.runs.dry_run import UnsettledOperations, assumed_delivery
+from crossdock.runs.dry_run import UnsettledOperations, expected_delivery_of_unsettled
 from crossdock.state import Scope
 from crossdock.targets import Target
 from crossdock.writing.targets.platform_target import PlatformTarget
@@ -62,10 +62,10 @@ def test_what_is_held_for_no_stream_of_the_run_is_sent_first() -> None:
 
 def test_a_delivery_leaves_a_binding_with_its_payload() -> None:
     """A create has a placeholder for its id; a delete leaves none; a first step has no fingerprint and still waits."""
-    created = assumed_delivery(intent(1))
+    created = expected_delivery_of_unsettled(intent(1))
     assert created.binding == binding(1, target_id="<product wms:K1>", fingerprint=5, payload={"name": "é"}, counter=1)
-    first_step = assumed_delivery(intent(1, step="open"))
+    first_step = expected_delivery_of_unsettled(intent(1, step="open"))
     assert first_step.binding is not None
     assert (first_step.binding.fingerprint, first_step.is_whole) == (None, False)
-    deleted = assumed_delivery(intent(1, operation="delete", step="remove", target_id="prd_1"))
+    deleted = expected_delivery_of_unsettled(intent(1, operation="delete", step="remove", target_id="prd_1"))
     assert (deleted.binding, deleted.scope, deleted.key_hash) == (None, SCOPE, 1)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.report_page import AT, dead_letter, sqlite_state, start, waiting
 
 from crossdock.delta.fingerprint import key_hashes
-from crossdock.runs.open_records import waiting_groups
+from crossdock.runs.open_records import group_waiting_records_by_root_cause
 from crossdock.state import RecordFilter, Scope, WaitingRecord
 
 STREAM = "wms.accounts"
@@ -29,7 +29,7 @@ def groups(
         tx.waiting_records.put(records, run_id=run, at=AT)
         letters = [dead_letter(1, stream=STREAM, key=key, key_hash=key_hashes([key])[key]) for key in rejected]
         tx.dead_letters.put(letters, run_id=run, at=AT)
-        found = waiting_groups(tx, SCOPES, RecordFilter())
+        found = group_waiting_records_by_root_cause(tx, SCOPES, RecordFilter())
     return [([key for *_, key in each.roots], each.number, [key for *_, key in each.rejected]) for each in found]
 
 

@@ -15,7 +15,7 @@ from crossdock.errors import ConfigError, RefusedError, RemoteError, StoppedErro
 from crossdock.reading.sources.redacting_request_sender import ApiRequestSender
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.sources import Api, ApiClient, ClientCredentialsAuth, CursorInBody, HeaderAuth, HttpSettings
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.author_code_errors import AuthorCodeError
@@ -38,7 +38,7 @@ class Shop:
         self.run = SourceContext(
             self.clock,
             SilentProgress(),
-            NoIntake(),
+            EmptyIntakeLog(),
             Path(),
             Path(),
             Path(),

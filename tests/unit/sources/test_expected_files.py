@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from crossdock.reading.sources.expected_files import Expect, Expectation
 from crossdock.reading.sources.run_context import JobRun, SourceContext, WaitingRun
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.state import FileFacts
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.run_progress_and_messages import SilentProgress
@@ -25,7 +25,7 @@ DUE = datetime(2026, 3, 10, 2, 0, tzinfo=UTC)
 
 def run(now: datetime, job: JobRun | None = None, zone: ZoneInfo | None = None) -> SourceContext:
     patience = WaitingRun(now, zone) if zone else None
-    return SourceContext(ManualClock(now), SilentProgress(), NoIntake(), HERE, HERE, HERE, patience, job=job)
+    return SourceContext(ManualClock(now), SilentProgress(), EmptyIntakeLog(), HERE, HERE, HERE, patience, job=job)
 
 
 def file(modified: datetime, accepted: datetime | None = None) -> FileFacts:

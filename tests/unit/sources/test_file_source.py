@@ -9,7 +9,7 @@ import pytest
 
 from crossdock.errors import ConfigError
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.sources import DelimitedFormat, FileSource, FolderStore, Manifest, StreamId
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.run_progress_and_messages import SilentProgress
@@ -29,7 +29,7 @@ DATED = "2026/*/INV*.txt"
 )
 def test_what_does_not_fit_the_files_is_refused(tmp_path: Path, files: str, options: dict[str, Any], told: str) -> None:
     """As in the settings of a warehouse, and before a file is read."""
-    run = SourceContext(ManualClock(), SilentProgress(), NoIntake(), tmp_path, tmp_path, tmp_path)
+    run = SourceContext(ManualClock(), SilentProgress(), EmptyIntakeLog(), tmp_path, tmp_path, tmp_path)
     layout, streams = DelimitedFormat(), [StreamId("wms.invoices", "1")]
     with pytest.raises(ConfigError, match=told):
         FileSource(

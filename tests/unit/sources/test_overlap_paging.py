@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.sources import Api, ApiAnswer, ApiClient, OverlappingPages
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.run_progress_and_messages import SilentProgress
@@ -64,7 +64,7 @@ class ChangingList:
 
 
 def pages(handler: Callable[[httpx.Request], httpx.Response], size: int = 8, overlap: int = 2) -> Iterator[ApiAnswer]:
-    run = SourceContext(ManualClock(), SilentProgress(), NoIntake(), Path(), Path(), Path())
+    run = SourceContext(ManualClock(), SilentProgress(), EmptyIntakeLog(), Path(), Path(), Path())
     api = ApiClient(Api(BASE, transport=httpx.MockTransport(handler)), run)
     paginator = OverlappingPages(change="changed", total="X-Total", size=size, overlap=overlap)
     return api.pages("/orders", paginator=paginator)

@@ -15,7 +15,7 @@ from crossdock.errors import RefusedError, UnavailableError
 from crossdock.reading.sources.api_requests_and_answers import Params
 from crossdock.reading.sources.retried_requests import ATTEMPTS, LESSENED_AT_MOST
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.sources import (
     AfterId,
     Api,
@@ -41,7 +41,7 @@ QUERY = "query($after: String, $first: Int) { products { nodes { id } } }"
 
 
 def client(handler: Handler) -> ApiClient:
-    run = SourceContext(ManualClock(), SilentProgress(), NoIntake(), Path(), Path(), Path())
+    run = SourceContext(ManualClock(), SilentProgress(), EmptyIntakeLog(), Path(), Path(), Path())
     return ApiClient(Api(BASE, transport=httpx.MockTransport(handler)), run)
 
 

@@ -18,7 +18,7 @@ from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.file_store import RemoteFile, Sink
 from crossdock.reading.transport.folder_store import FolderStore
 from crossdock.reading.wrappers.wrapper import MAX_BYTES
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.sources import DelimitedFormat, FileSource, StreamId
 from crossdock.state import FileFacts
 from crossdock.testing.manual_clock import ManualClock
@@ -42,7 +42,7 @@ class Noting(FolderStore):
         super().fetch(file, sink, progress)
 
 
-class Intake(NoIntake):
+class Intake(EmptyIntakeLog):
     """Knows one file, by its content."""
 
     def finished_files(self, stream: str, version: str) -> dict[str, FileFacts]:
@@ -125,7 +125,7 @@ def test_sources_of_one_file_keep_apart(store: Noting, run: SourceContext, tmp_p
     put(tmp_path, LOT_1=KNOWN, LOT_2=KNOWN)  # so that they are named by their content
     stream_ids = [StreamId("wms.one", "1"), StreamId("wms.other", "1")]
     layouts = [DelimitedFormat(header=False, names=(name,)) for name in "AB"]
-    run = replace(run, intake=NoIntake())
+    run = replace(run, intake=EmptyIntakeLog())
     sources = [source_of("LOT_*.csv", store, run, *stream_ids, layout=layout) for layout in layouts]
     read = [
         {batch.load().columns[0] for batch in source.read(stream_id)} for stream_id in stream_ids for source in sources
@@ -137,7 +137,7 @@ def test_copies_are_for_their_owner(store: Noting, run: SourceContext, tmp_path:
     """Whatever the umask, the copies of a sync, and what several streams share of them, are for nobody else."""
     put(tmp_path, LOT_1=b"SKU\nP22\n")
     stream_ids = [StreamId("wms.one", "1"), StreamId("wms.other", "1")]
-    source = source_of("LOT_*.csv", store, replace(run, kept=run.spool, intake=NoIntake()), *stream_ids)
+    source = source_of("LOT_*.csv", store, replace(run, kept=run.spool, intake=EmptyIntakeLog()), *stream_ids)
     before = os.umask(0)
     try:
         batches = source.read(stream_ids[0])

@@ -13,7 +13,7 @@ import pytest
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.account_lockout_prevention import REFUSED_FOR_S, RefusedCredentials
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.sources import (
     Api,
     ApiClient,
@@ -46,7 +46,7 @@ class Vendor:
         self.auth: Any = auth
         self.refusal = httpx.Response(401, json={})
         self._grants, self._status = grants or {"access_token": "token-{}", "expires_in": 100}, status
-        run = SourceContext(self.clock, SilentProgress(), NoIntake(), Path(), Path(), Path())
+        run = SourceContext(self.clock, SilentProgress(), EmptyIntakeLog(), Path(), Path(), Path())
         transport = httpx.MockTransport(self._handle)
         self.api = ApiClient(Api("https://shop.example", auth, transport=transport), run)
 
@@ -215,7 +215,7 @@ def logged_in(place: str, answer: Any) -> tuple[ApiClient, list[str]]:
         return httpx.Response(200, json={})
 
     auth = LoginAuth("https://login.example/login", {"user": "u"}, token=place)
-    run = SourceContext(ManualClock(), SilentProgress(), NoIntake(), Path(), Path(), Path())
+    run = SourceContext(ManualClock(), SilentProgress(), EmptyIntakeLog(), Path(), Path(), Path())
     return ApiClient(Api("https://shop.example", auth, transport=httpx.MockTransport(handle)), run), got
 
 

@@ -46,7 +46,7 @@ def pause(by: str, config: Path) -> None:
     from crossdock.migration import pause_resume_and_approve
     from crossdock.values.clock import SystemClock
 
-    migration = pause_resume_and_approve.pause(load_project(config), clock=SystemClock(), by=by)
+    migration = pause_resume_and_approve.pause_open_migration(load_project(config), clock=SystemClock(), by=by)
     print_sentences(f"{migration.name}: paused")
 
 
@@ -57,5 +57,5 @@ def resume(config: Path) -> None:
     from crossdock.migration import pause_resume_and_approve
     from crossdock.values.clock import SystemClock
 
-    migration = pause_resume_and_approve.resume(load_project(config), clock=SystemClock())
+    migration = pause_resume_and_approve.resume_open_migration(load_project(config), clock=SystemClock())
     print_sentences(f"{migration.name}: resumed")

@@ -13,11 +13,11 @@ from crossdock.errors import ConfigError
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.run_context import SourceContext, create_run_folder
 from crossdock.runs.active_run import REPAIR, ActiveRun
-from crossdock.runs.imported_file_log import NoIntake
-from crossdock.runs.plan_and_apply import DecisionHash, PlanFile, outdated_error, refuse_changed_input
+from crossdock.runs.imported_file_log import EmptyIntakeLog
+from crossdock.runs.plan_and_apply import DecisionHash, PlanFile, outdated_error, raise_if_input_changed
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning import undo_in_progress
-from crossdock.runs.platform_and_state_comparison import is_compared
+from crossdock.runs.platform_and_state_comparison import is_compared_by_reconciliation
 from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords
 from crossdock.runs.reconciliation import reconciliation_result
 from crossdock.runs.reconciliation.reconciliation_result import LISTED_AT_MOST, Reconciliation, Sample
@@ -42,7 +42,7 @@ from crossdock.writing.delivery import operator_decisions
 
 def select_streams_writing_to_platform(project: Project, names: Iterable[str]) -> list[str]:
     """Return those of the streams that write resources of the platform, so that their records can be compared."""
-    found = [name for name in names if is_compared(project.scope_by_stream[name])]
+    found = [name for name in names if is_compared_by_reconciliation(project.scope_by_stream[name])]
     if not found:
         raise ConfigError(
             "none of these streams writes a resource of the platform, so there is nothing to compare",
@@ -89,7 +89,7 @@ def reconcile(
                     comparison.compare_all_records(live)
             finally:
                 found.requests = live.request_count
-                store_bucket(session, live)
+                store_platform_rate_limit(session, live)
         sources = SourceComparison(state, project, streams, comparison, found, chosen, decisions)
         sources.run(run, references if remove_extra else None)
         for resource, live_totals in comparison.totals.items():
@@ -109,10 +109,10 @@ def new_platform_source_context(session: Session, progress: Progress) -> SourceC
     stack = ExitStack()
     work = create_run_folder(stack, None)
     spool, buckets = session.project.spool, session.source_buckets
-    return SourceContext(session.clock, progress, NoIntake(), work, work, spool, at_end=stack, buckets=buckets)
+    return SourceContext(session.clock, progress, EmptyIntakeLog(), work, work, spool, at_end=stack, buckets=buckets)
 
 
-def store_bucket(session: Session, live: LiveRecords) -> None:
+def store_platform_rate_limit(session: Session, live: LiveRecords) -> None:
     with session.state.begin() as tx:
         tx.buckets.put(PLATFORM, live.bucket_state)
 
@@ -120,7 +120,7 @@ def store_bucket(session: Session, live: LiveRecords) -> None:
 _ATTEMPT = RunRequest(command="apply: repair", action="apply")
 
 
-def plan(
+def reconcile_and_hash_repair(
     session: Session, names: Iterable[str], progress: Progress, *, sample: Sample | None, remove_extra: bool
 ) -> tuple[Reconciliation, PlanFile]:
     """Reconcile, and hash what a repair would do."""
@@ -146,7 +146,7 @@ def plan(
     )
 
 
-def refuse_sample_or_too_many(found: Reconciliation) -> None:
+def raise_if_sample_or_too_many_to_repair(found: Reconciliation) -> None:
     if found.sample is not None:
         raise ConfigError("a sample cannot be repaired", hint="reconcile without --sample", code="options_conflict")
     if len(found.corrections) > LISTED_AT_MOST:
@@ -158,7 +158,7 @@ def refuse_sample_or_too_many(found: Reconciliation) -> None:
         )
 
 
-def apply(
+def apply_repair_if_unchanged(
     project: Project, approved: PlanFile, *, clock: Clock, progress: Progress, interrupt: threading.Event
 ) -> Report:
     """Apply *approved* if a new reconciliation finds the same, else raise RefusedError. The report has later errors."""
@@ -168,7 +168,9 @@ def apply(
         with session.state.begin_read_only() as tx:
             undo_in_progress.raise_if_undo_in_progress(tx)
         names = {*approved.selection}
-        found, again = plan(session, names, SilentProgress(), sample=None, remove_extra=approved.remove_extra)
+        found, again = reconcile_and_hash_repair(
+            session, names, SilentProgress(), sample=None, remove_extra=approved.remove_extra
+        )
         for error in found.errors.values():
             raise error
         if again != approved:
@@ -203,8 +205,8 @@ class _ApprovedInput(FullInputIgnoringEarlierRuns):
         self._approved = digest
         self._deletes = [each for each in found.removals if each.identity.stream == bound.name]
 
-    def refuse_unexpected_input(self) -> None:
-        refuse_changed_input(self._bound, self.digest, self._approved)
+    def raise_if_input_unexpected(self) -> None:
+        raise_if_input_changed(self._bound, self.digest, self._approved)
         self.prepared_operations = [*self.prepared_operations, *self._deletes]
 
 

@@ -16,7 +16,7 @@ from crossdock.errors import CrossdockError, worst_exit_code
 from crossdock.mapping.resource_types import RESOURCES, make_platform_external_id
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.planning.references import external_id_in_placeholder
-from crossdock.runs.platform_and_state_comparison import CLASSES, Class, Correction, Difference, InDoubtResult
+from crossdock.runs.platform_and_state_comparison import CLASSES, Correction, Difference, DifferenceClass, InDoubtResult
 from crossdock.runs.resource_control_totals import OTHERS, ResourceTotals, add_exactly
 from crossdock.state import Intent, Scope, Transaction
 from crossdock.writing.delivery.operations_and_intents import Operation
@@ -84,7 +84,7 @@ class Reconciliation(Struct):
     compared: Counter[str] = field(default_factory=Counter)
     known: Counter[str] = field(default_factory=Counter)
     differences: dict[tuple[Scope, str], Difference] = field(default_factory=dict)
-    undelivered: dict[tuple[Class, str, int], Difference] = field(default_factory=dict)
+    undelivered: dict[tuple[DifferenceClass, str, int], Difference] = field(default_factory=dict)
     corrections: dict[tuple[Scope, int], Correction] = field(default_factory=dict)
     settled: list[tuple[Intent, InDoubtResult]] = field(default_factory=list)
     removals: list[Operation] = field(default_factory=list)
@@ -102,7 +102,7 @@ class Reconciliation(Struct):
         return [*self.differences.values(), *self.undelivered.values()]
 
     @property
-    def counts_by_resource_and_class(self) -> Counter[tuple[str, Class]]:
+    def counts_by_resource_and_class(self) -> Counter[tuple[str, DifferenceClass]]:
         return Counter((each.scope.resource, each.difference) for each in self._all_differences)
 
     def count_differing_records(self, resource: str) -> int:
@@ -114,7 +114,7 @@ class Reconciliation(Struct):
     def exit_code(self) -> int:
         return worst_exit_code(self.errors.values()) or (1 if self._all_differences else 0)
 
-    def first_differences_of_each_class(self, limit: int, only: Class | None = None) -> list[Difference]:
+    def first_differences_of_each_class(self, limit: int, only: DifferenceClass | None = None) -> list[Difference]:
         wanted = [each for each in self.sorted_differences() if only in {None, each.difference}]
         by_class = groupby(wanted, key=lambda each: each.difference)
         return [each for _, group in by_class for each in islice(group, limit)]

@@ -21,7 +21,7 @@ from crossdock.reading.sources.stream_input_report import known_file_description
 from crossdock.resources import ResourceName
 from crossdock.runs import dry_run
 from crossdock.runs.dry_run import CorrectedState
-from crossdock.runs.imported_file_log import IntakeOrderReader
+from crossdock.runs.imported_file_log import RereadAllIntakeLog
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning.mapping_to_drafts import AuthorCodeFailureCounter
 from crossdock.runs.planning.references import referred_resources_and_ids
@@ -29,12 +29,12 @@ from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates
 from crossdock.runs.platform_and_state_comparison import (
     UNKNOWN,
-    Bound,
-    Class,
+    BindingsByTargetId,
     ComparedResource,
     Correction,
     Difference,
-    LiveComparison,
+    DifferenceClass,
+    TargetRecordComparison,
     customer_and_items_hash,
 )
 from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords
@@ -160,7 +160,7 @@ def _rows_with_given_keys(rows: pl.DataFrame, key_hashes: Collection[int]) -> pl
 
 
 Chosen = Mapping[Scope, set[int]]
-Listener = Callable[[str, Sequence[dict[str, Any]], Bound], None]
+Listener = Callable[[str, Sequence[dict[str, Any]], BindingsByTargetId], None]
 """Called with the pages of a resource, each with the bindings of its records."""
 _AT_ONCE = 5_000  # bindings that are read together
 
@@ -216,9 +216,9 @@ class PlatformComparison:
                 self._found.settled.append((intent, comparison.outcome_of_doubtful_operation(intent)))
         self._add_results(resource, comparison)
 
-    def _new_comparison(self, resource: ResourceName) -> LiveComparison:
+    def _new_comparison(self, resource: ResourceName) -> TargetRecordComparison:
         kind = RESOURCES[resource]
-        return LiveComparison(
+        return TargetRecordComparison(
             self._state,
             ComparedResource(resource, kind.has_external_id, kind.write_once),
             self._namespaces[resource],
@@ -226,7 +226,7 @@ class PlatformComparison:
             began=self._run.clock.now(),
         )
 
-    def _add_results(self, resource: ResourceName, comparison: LiveComparison) -> None:
+    def _add_results(self, resource: ResourceName, comparison: TargetRecordComparison) -> None:
         self._found.differences |= comparison.differences
         self._found.corrections |= comparison.corrections
         self._found.compared[resource] = comparison.state_totals.records
@@ -262,7 +262,7 @@ _RESOURCES: tuple[ResourceName, ...] = (
 )  # fmt: skip
 
 
-class FilesOfReading(IntakeOrderReader):
+class FilesOfReading(RereadAllIntakeLog):
     """Remembers which files were read, by stream and name."""
 
     def __init__(self, state: State) -> None:
@@ -391,7 +391,7 @@ class SourceComparison:
             for name, own in self._scopes.items()
             if own == scope
         ]
-        planned = dry_run.plan_with_state(
+        planned = dry_run.plan_sync_with_open_state(
             self._project,
             self._state,
             list(self._names),
@@ -508,7 +508,7 @@ class SourceComparison:
 
     def _add_undelivered(
         self,
-        difference: Class,
+        difference: DifferenceClass,
         identity: RecordIdentity,
         remark: str,
         target_id: str | None = None,
@@ -522,7 +522,7 @@ class SourceComparison:
 
     def _add_difference(
         self,
-        difference: Class,
+        difference: DifferenceClass,
         scope: Scope,
         key: str,
         target_id: str | None = None,

@@ -14,7 +14,7 @@ from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.errors import ConfigError, add_code_to_first_line
 from crossdock.reading.sources.stream_input_report import listed_names_text
 from crossdock.runs.active_run import UNDO, ActiveRun
-from crossdock.runs.audit_log import Change, change_exclusively
+from crossdock.runs.audit_log import Change, change_state_exclusively_with_audit
 from crossdock.runs.plan_and_apply import PlanFile, outdated_error
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.planning.mapping_to_drafts import AuthorCodeFailureCounter
@@ -27,9 +27,9 @@ from crossdock.runs.session_shared_by_runs import Session, open_session
 from crossdock.runs.undo.undo_decisions import UndoneRecord, undo_operations_of_records
 from crossdock.runs.undo.undo_plan import (
     UndoFacts,
-    check_streams_unchanged,
     migration_runs_to_undo,
-    plan_from_facts,
+    plan_undo_from_facts,
+    raise_if_streams_write_elsewhere,
     run_to_undo,
 )
 from crossdock.state import BegunUndo, Intent, MigrationPart, Transaction
@@ -41,7 +41,7 @@ from crossdock.writing.delivery.in_doubt_and_refusal_rules import rule_for_sent_
 from crossdock.writing.delivery.operations_and_intents import Operation
 
 
-def apply(
+def apply_undo_if_unchanged(
     project: Project, approved: PlanFile, *, clock: Clock, progress: Progress, interrupt: threading.Event
 ) -> Report:
     """Apply *approved* if a new plan is the same, or continue it if it has begun.
@@ -83,7 +83,7 @@ class AbandonedUndo(Struct, frozen=True):
     unanswered: int
 
 
-def give_up(project: Project, *, clock: Clock) -> AbandonedUndo:
+def give_up_begun_undo(project: Project, *, clock: Clock) -> AbandonedUndo:
     """Abandon the begun undo: what it has done stays, and its streams are synced again."""
 
     def end(tx: Transaction, change: Change) -> AbandonedUndo:
@@ -103,7 +103,7 @@ def give_up(project: Project, *, clock: Clock) -> AbandonedUndo:
         )
         return ended
 
-    return change_exclusively(project, "apply --give-up", "undo", end, clock=clock)
+    return change_state_exclusively_with_audit(project, "apply --give-up", "undo", end, clock=clock)
 
 
 class _Application:
@@ -124,7 +124,7 @@ class _Application:
                 keys[each.stream].append(each.operation.identity.key_hash)
 
         undo = UndoFacts(session, self._undone, self._progress)
-        found, again = plan_from_facts(undo, take, self._progress)
+        found, again = plan_undo_from_facts(undo, take, self._progress)
         if again != self._approved:
             raise outdated_error("crossdock undo")
         with self._run.recording_start_and_end(set(found.streams)):
@@ -139,7 +139,9 @@ class _Application:
         names = [each.stream for each in begun]
         with self._session.state.begin_read_only() as tx:
             delivered = tx.delivered_history.streams_and_scopes_of_runs(sorted(self._undone.runs))
-        check_streams_unchanged(self._session, [each for each in delivered if each[0] in names], self._undone.title)
+        raise_if_streams_write_elsewhere(
+            self._session, [each for each in delivered if each[0] in names], self._undone.title
+        )
         with self._run.recording_start_and_end(set(names)):
             self._run.records.record_begin_of_reading()
             self._run.settle_then_deliver_streams((), _empty_undo_input)
@@ -151,7 +153,7 @@ class _Application:
                 def count(each: UndoneRecord) -> None:
                     expected[each.stream] += each.operation is not None
 
-                plan_from_facts(undo, count, self._progress)
+                plan_undo_from_facts(undo, count, self._progress)
                 self._deliver(undo, expected)
         return self._end_if_complete(names)
 

@@ -22,13 +22,13 @@ from crossdock.resources import ResourceName
 from crossdock.runs.plan_and_apply import DecisionHash, PlanFile
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning import undo_in_progress
-from crossdock.runs.platform_and_state_comparison import Bound, load_bindings_by_target_id
+from crossdock.runs.platform_and_state_comparison import BindingsByTargetId, load_bindings_by_target_id
 from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords
-from crossdock.runs.reconciliation.reconcile_and_repair import new_platform_source_context, store_bucket
+from crossdock.runs.reconciliation.reconcile_and_repair import new_platform_source_context, store_platform_rate_limit
 from crossdock.runs.reconciliation.reconciliation_result import Reconciliation
 from crossdock.runs.reconciliation.source_and_platform_comparison import PlatformComparison
 from crossdock.runs.session_shared_by_runs import Session
-from crossdock.runs.still_referenced_records import ListedReferences, StillReferenced, in_pages
+from crossdock.runs.still_referenced_records import ListedReferences, ReferencesRemainingAfterUndo, in_pages
 from crossdock.runs.undo.undo_decisions import Covers, Undoing, UndoneRecord, UndoneStreams, undo_operations_of_records
 from crossdock.state import Binding, Migration, Scope, State, Transaction
 from crossdock.values.run_progress_and_messages import Progress
@@ -74,9 +74,11 @@ class ChangesByOthers:
                 self._look_up_versions(live)
                 self._read_referring(live, progress, {each.resource for each in wanted})
             finally:
-                store_bucket(session, live)
+                store_platform_rate_limit(session, live)
 
-    def _compare_page_and_add_references(self, resource: str, page: Sequence[dict[str, Any]], bound: Bound) -> None:
+    def _compare_page_and_add_references(
+        self, resource: str, page: Sequence[dict[str, Any]], bound: BindingsByTargetId
+    ) -> None:
         self._edited.compare_page(resource, page, bound)
         self.references.add_unrecorded_references(resource, page, bound)
 
@@ -135,7 +137,7 @@ class EditedRecords:
         self._edited, self._unsure = IdSet(), IdSet()
         self.has_unsure_records = False  # whether some records must be looked up
 
-    def compare_page(self, resource: str, page: Sequence[dict[str, Any]], bound: Bound) -> None:
+    def compare_page(self, resource: str, page: Sequence[dict[str, Any]], bound: BindingsByTargetId) -> None:
         held = {each["id"]: each.get(CHANGED) for each in page if isinstance(each.get("id"), str)}
         edited, unsure = list[str](), list[str]()
         for target_id, binding in _bindings_preferring_whole_records(bound).items():
@@ -163,7 +165,7 @@ class EditedRecords:
         return {each for each in ids if _id_with_resource(resource, each) in found}
 
 
-def _bindings_preferring_whole_records(bound: Bound) -> dict[str, Binding]:
+def _bindings_preferring_whole_records(bound: BindingsByTargetId) -> dict[str, Binding]:
     """Return the binding of each record. Each write of a contribution also renews the version of the whole record."""
     return {name: min(each, key=lambda one: one[0].is_contribution)[1] for name, each in bound.items() if each}
 
@@ -247,11 +249,11 @@ def runs_of_wave(tx: Transaction, migration: Migration, wave: str) -> frozenset[
     return frozenset(found)
 
 
-def plan(
+def plan_undo_and_hash_decisions(
     session: Session, undone: UndoneRuns, listener: Callable[[UndoneRecord], None], progress: Progress
 ) -> tuple[UndoPlan, PlanFile]:
     """Decide about every record, and hash the decisions. The platform is read, and nothing is written."""
-    return plan_from_facts(UndoFacts(session, undone, progress), listener, progress)
+    return plan_undo_from_facts(UndoFacts(session, undone, progress), listener, progress)
 
 
 class UndoFacts:
@@ -270,7 +272,7 @@ class UndoFacts:
     def find_references(self, beginning: str | None = None) -> None:
         """Find records that must stay because others refer to them. Those of streams before *beginning* stay too."""
         session = self.session
-        self._references = StillReferenced(session.state, session.targets, self._others.references)
+        self._references = ReferencesRemainingAfterUndo(session.state, session.targets, self._others.references)
         with self.streams.bind() as streams:
             names = [each.name for each in streams]
             left = streams[names.index(beginning) :] if beginning is not None else streams
@@ -283,7 +285,7 @@ class UndoFacts:
         return self.streams.decide_about_records(bound, self._others.changed_ids, referred)
 
 
-def plan_from_facts(
+def plan_undo_from_facts(
     undo: UndoFacts, listener: Callable[[UndoneRecord], None], progress: Progress
 ) -> tuple[UndoPlan, PlanFile]:
     found, digest = UndoPlan(undo.undone), DecisionHash.wrapping_listener(PlanListener.ignoring())
@@ -336,7 +338,7 @@ def _undoable_streams_of_runs(session: Session, undone: UndoneRuns) -> list[str]
     if unverified:
         message = f"records that {undone.title} has delivered were not compared yet with what their target holds"
         raise RefusedError(message, hint="compare them: crossdock sync; then plan the undo", code="undo_impossible")
-    check_streams_unchanged(session, scopes, undone.title)
+    raise_if_streams_write_elsewhere(session, scopes, undone.title)
     return sorted({stream for stream, _ in scopes})
 
 
@@ -365,7 +367,7 @@ def _has_unverified_records(session: Session, tx: Transaction, scope: Scope) -> 
     return scope.resource in tx.unverified.resources_with_unverified_bindings(scope.target) | forgotten
 
 
-def check_streams_unchanged(session: Session, delivered: Iterable[tuple[str, Scope]], title: str) -> None:
+def raise_if_streams_write_elsewhere(session: Session, delivered: Iterable[tuple[str, Scope]], title: str) -> None:
     """Check that the config has the streams, and that each still writes where it has delivered."""
     scopes = session.project.scope_by_stream
     for name, scope in sorted(delivered, key=str):

@@ -13,7 +13,7 @@ from crossdock.config.project.project import Project
 from crossdock.connector import Context
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError
 from crossdock.reading.sources.run_context import SourceContext, create_run_folder
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.services.inbox.webhook_receiver_and_writer import WEBHOOK_PATH_PREFIX
 from crossdock.services.inbox.webhook_verification_and_parsing import WEBHOOKS_EXAMPLE
 from crossdock.values.author_code_errors import convert_author_errors
@@ -95,7 +95,7 @@ def open_subscriptions_of_connection(project: Project, name: str, clock: Clock) 
     address = f"{project.listen.public_url.rstrip('/')}{WEBHOOK_PATH_PREFIX}{name}" if project.listen else ""
     with ExitStack() as stack:
         work = create_run_folder(stack, None)
-        run = SourceContext(clock, SilentProgress(), NoIntake(), work, work, work)
+        run = SourceContext(clock, SilentProgress(), EmptyIntakeLog(), work, work, work)
         stack.enter_context(run.at_end)
         yield VendorSubscriptions(webhooks.subscriptions, webhooks, connection.context(run), address)
 

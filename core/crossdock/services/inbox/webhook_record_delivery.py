@@ -317,7 +317,7 @@ class _InboxDelivery:
         names = set(messages.first_exception_by_stream)
         messages.remove_errors()  # the records of the inbox keep them
         if names - self._able:
-            self._run.replace_dispatchers_after_failure()
+            self._run.close_dispatchers_after_failure()
         return result, names
 
     def _store_results(

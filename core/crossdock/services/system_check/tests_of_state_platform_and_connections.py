@@ -23,7 +23,7 @@ from crossdock.platform import needed_and_granted_scopes
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.runs.init_plan_run_for_programs import Config, load_project
 from crossdock.services.inbox.webhook_verification_and_parsing import endpoints_by_connection
 from crossdock.values.author_code_errors import convert_author_errors
@@ -214,7 +214,7 @@ def _author_or_first_page_findings(connection: Connection) -> Iterator[Finding]:
     if check is None and connection.connector.api is None:
         return
     with tempfile.TemporaryDirectory(prefix="crossdock-") as folder:
-        run = SourceContext(SystemClock(), SilentProgress(), NoIntake(), Path(folder), Path(folder), Path(folder))
+        run = SourceContext(SystemClock(), SilentProgress(), EmptyIntakeLog(), Path(folder), Path(folder), Path(folder))
         try:
             with run.at_end:
                 context = connection.context(run)

@@ -16,7 +16,7 @@ from crossdock.errors import RecordError
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import Reference
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.state import RecordIdentity, Scope
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.raw_rows_and_records import RawBatch, Record
@@ -43,7 +43,7 @@ class Accounts(Stream[Any]):
 
 
 def bound_accounts(namespace: str = "w") -> BoundStream:
-    place = SourceContext(ManualClock(), SilentProgress(), NoIntake(), HERE, HERE, HERE)
+    place = SourceContext(ManualClock(), SilentProgress(), EmptyIntakeLog(), HERE, HERE, HERE)
     context: Context[Any] = Context(Settings(kind="none"), namespace, place)
     scope = Scope("platform", "ledger_account", namespace)
     return BoundStream(f"{namespace}.accounts", namespace, Accounts(), scope, context, platform_target())

@@ -24,7 +24,7 @@ from crossdock.connector import Context, Settings, Stream
 from crossdock.mapping.stream_declaration import Filter, GoneLimits, OnGone
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_context import SourceContext
-from crossdock.runs.imported_file_log import NoIntake
+from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.runs.planning.planner import PlannedChunk, Planner
 from crossdock.runs.planning.references import References
 from crossdock.runs.planning.removals import _as_key_series, _exclude_keys_and_count
@@ -119,7 +119,7 @@ class Warehouse:
             Listing(on_gone),
             count(1),
         )
-        place = SourceContext(self._clock, SilentProgress(), NoIntake(), folder, folder, folder)
+        place = SourceContext(self._clock, SilentProgress(), EmptyIntakeLog(), folder, folder, folder)
         auth = {"kind": "api_key", "token": "env:NOBODY"}
         facts = {"base_url": PIN.base_url, "tenant": PIN.tenant, "auth": auth}
         self._target = PlatformTarget(Profile.model_validate(facts, context={"folder": folder}))

@@ -16,7 +16,7 @@ from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.runs.audit_log import Change
+    from crossdock.runs.audit_log import AuditedChange
     from crossdock.state import PendingApproval, Transaction
 
 
@@ -56,7 +56,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
     loaded = load_project(config)
     loaded.selected_streams([stream])
 
-    def approve_all(tx: Transaction, change: Change) -> PendingApproval:
+    def approve_all(tx: Transaction, change: AuditedChange) -> PendingApproval:
         earlier, given = tx.pending_approvals.get(stream), _approve_pending_or_raise(loaded, tx, stream, number)
         was_approved = earlier is not None and earlier.approved_at is not None
         change.store_audit_entry(tx, before={"approved": was_approved}, after={"approved": True, given.what: number})

@@ -90,11 +90,14 @@ def _print_audit_entries(found: Sequence[tuple[str, AuditEntry]], total: int, *,
 
     if as_json:
         documents = [
-            ({"tenant": tenant} if of_fleet else {}) | audit_log.entry_document(entry) for tenant, entry in found
+            ({"tenant": tenant} if of_fleet else {}) | audit_log.audit_entry_document(entry) for tenant, entry in found
         ]
         terminal_output.print_json(documents)
     else:
-        rows = [(tenant, entry.at, entry.person, audit_log.entry_text(entry), entry.outcome) for tenant, entry in found]
+        rows = [
+            (tenant, entry.at, entry.person, audit_log.audit_entry_text(entry), entry.outcome)
+            for tenant, entry in found
+        ]
         columns = ("tenant", "when", "who", "what", "outcome")
         terminal_output.output_console().print(terminal_output.make_fitting_table("Audit log", columns, rows))
     print_counts_if_not_all_shown(len(found), total, "entries", err=as_json)

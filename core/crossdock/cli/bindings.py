@@ -22,7 +22,7 @@ from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
 
 if TYPE_CHECKING:
-    from crossdock.runs.audit_log import Change
+    from crossdock.runs.audit_log import AuditedChange
     from crossdock.state import Transaction
 
 
@@ -86,7 +86,7 @@ def import_(file: Path, config: Path, *, raw: bool, as_json: bool) -> None:
     loaded, clock = load_project(config), SystemClock()
     targets, at, namespaces = loaded.targets(clock), clock.now(), known_namespaces(loaded)
 
-    def import_all(tx: Transaction, change: Change) -> int:
+    def import_all(tx: Transaction, change: AuditedChange) -> int:
         number = binding_csv.import_bindings(tx, file, targets, at=at, raw=raw, namespaces=namespaces)
         change.store_audit_entry(tx, after={"bound": number})
         return number

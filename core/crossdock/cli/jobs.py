@@ -41,12 +41,12 @@ def jobs() -> None:
 def list_scheduled_runs(config: Path, *, limit: int, as_json: bool) -> None:
     """List scheduled runs, newest first."""
     from crossdock.cli import terminal_output
-    from crossdock.runs.audit_log import paused_by_sentence
+    from crossdock.runs.audit_log import job_paused_by_sentence
     from crossdock.values.run_progress_and_messages import error_texts
 
     with read_state_of_config(config) as (tx, _):
         scheduled_runs = tx.scheduled_runs.listed(limit=limit)
-        paused = {job: paused_by_sentence(tx, job) for job in sorted(tx.scheduled_runs.paused_jobs())}
+        paused = {job: job_paused_by_sentence(tx, job) for job in sorted(tx.scheduled_runs.paused_jobs())}
         total = tx.scheduled_runs.count_all()
         messages = {run.run_id: tx.runs.messages(run.run_id) for run in scheduled_runs if run.run_id}
     rows: list[dict[str, Any]] = [

@@ -31,7 +31,7 @@ from crossdock.cli.web_console_serving_options import WebConsoleOptions, console
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.runs.audit_log import Change
+    from crossdock.runs.audit_log import AuditedChange
     from crossdock.services.inbox.vendor_webhook_subscriptions import VendorSubscriptions
     from crossdock.services.scheduler.stderr_log import LogFormat
     from crossdock.webhooks import Subscription
@@ -138,7 +138,7 @@ def _access_to_subscriptions(loaded: Project, connection: str) -> Iterator[Vendo
 @contextmanager
 def _audited_access_to_subscriptions(
     action: str, config: Path, connection: str
-) -> Iterator[tuple[VendorSubscriptions, Change]]:
+) -> Iterator[tuple[VendorSubscriptions, AuditedChange]]:
     from crossdock.runs.audit_log import audited_change_with_begin_and_end
     from crossdock.values.clock import SystemClock
 

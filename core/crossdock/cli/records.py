@@ -38,12 +38,12 @@ from crossdock.values.texts_of_numbers_and_times import count_with_noun, instant
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.runs.audit_log import Change
+    from crossdock.runs.audit_log import AuditedChange
     from crossdock.runs.open_records import Item
     from crossdock.state import DeadLetter, Intent, RecordFilter, Transaction, WaitingRecord
 
     Chosen = tuple[list[DeadLetter], list[WaitingRecord], list[Intent]]
-    from crossdock.runs.doubtful_operation_look_ups import Candidate
+    from crossdock.runs.doubtful_operation_look_ups import CandidateRecord
 
 INBOX, UNVERIFIED = RecordState.INBOX.option_value, RecordState.UNVERIFIED.option_value
 HANDED_OVER, OVERDUE = RecordState.HANDED_OVER.option_value, RecordState.OVERDUE.option_value
@@ -106,9 +106,12 @@ def list_open_records(
     unverified one, of a restored state or an import, is compared with its target first. The
     inbox has the records that are to be fetched because of webhooks, and webhooks that cannot be read.
     """
-    from crossdock.runs.open_records import filter_of_options
+    from crossdock.runs.open_records import record_filter_from_options
 
-    choice, kinds = filter_of_options(stream, key, reason, None), _LISTED_BY_DEFAULT if state is None else (state,)
+    choice, kinds = (
+        record_filter_from_options(stream, key, reason, None),
+        _LISTED_BY_DEFAULT if state is None else (state,),
+    )
     read = partial(_open_records_of_tenant, choice=choice, kinds=kinds, limit=limit, every=every, as_json=as_json)
     states = None if fleet is None else FleetStates(fleet, explicitly_given_fleet_base_files(config))
     listed = [("", read(load_project(config)))] if states is None else list(states.read_each_tenant(read))
@@ -239,7 +242,7 @@ def resolve_doubtful_records(
     and no decision, list what the platform has that may be this record. 'crossdock records reopen' reverses a decision.
     """
     from crossdock.runs.audit_log import audited_change_in_one_transaction
-    from crossdock.runs.open_records import filter_of_options
+    from crossdock.runs.open_records import record_filter_from_options
     from crossdock.writing.delivery import operator_decisions
 
     if stream is None:
@@ -254,7 +257,7 @@ def resolve_doubtful_records(
     loaded = load_project(config)
     if key is not None:
         stream = loaded.stream_of_record(stream)
-    choice = filter_of_options(stream, key, None, None)
+    choice = record_filter_from_options(stream, key, None, None)
     if decisions == 0:
         _show_candidates(loaded, _doubtful_intents_or_raise(loaded, choice)[0], as_json=as_json)
         return
@@ -294,7 +297,7 @@ def reopen_resolved_record(stream: str, key: str, config: Path, *, as_json: bool
     (stream,) = loaded.selected_streams([loaded.stream_of_record(stream)])
     scope, key_hash = loaded.scope_by_stream[stream], key_hashes([known])[known]
 
-    def reopen(tx: Transaction, change: Change) -> Intent:
+    def reopen(tx: Transaction, change: AuditedChange) -> Intent:
         before = [each.status for each in tx.intents.intents_of_record(scope, key_hash)[-1:]]
         intent = operator_decisions.return_last_operation_to_doubt(tx, scope, key_hash, at=at)
         change.store_audit_entry(tx, before={"state": before[0]}, after={"state": intent.status})
@@ -334,7 +337,7 @@ def _store_decision_about_doubtful(
     choice: RecordFilter,
     shown: list[Intent],
     delivered_as: str | None,
-    change: Change,
+    change: AuditedChange,
     *,
     not_delivered: bool,
 ) -> None:
@@ -364,19 +367,19 @@ def _store_decision_about_doubtful(
 
 def _look_up_and_describe_id(loaded: Project, intents: list[Intent], target_id: str, *, no_lookup: bool) -> str:
     """Look up the id, and describe what would be recorded."""
-    from crossdock.runs.doubtful_operation_look_ups import begin_look_ups_at_target
+    from crossdock.runs.doubtful_operation_look_ups import open_look_ups_at_target
 
     intent = intents[0]
     identity = intent.identity
     found = ""
     if not no_lookup:
-        with begin_look_ups_at_target(loaded, SystemClock(), intent.scope.target) as target:
+        with open_look_ups_at_target(loaded, SystemClock(), intent.scope.target) as target:
             found = f" ({_candidate_text(target.look_up_candidate_or_refuse(intent, target_id))})"
     return f"the {intent.operation} of {identity.stream} {identity.key} was delivered as {target_id}{found}"
 
 
 def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
-    from crossdock.runs.doubtful_operation_look_ups import begin_look_ups_at_target
+    from crossdock.runs.doubtful_operation_look_ups import open_look_ups_at_target
 
     if intent.batch_id is not None or (intent.operation == "create" and intent.target_id is not None):
         with loaded.read_state() as tx:
@@ -394,7 +397,7 @@ def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
             hint="then give --delivered or --not-delivered",
             code="decision_impossible",
         )
-    with begin_look_ups_at_target(loaded, SystemClock(), intent.scope.target) as target:
+    with open_look_ups_at_target(loaded, SystemClock(), intent.scope.target) as target:
         candidates, complete = target.find_possibly_created_records(intent)
     if as_json:
         terminal_output.print_json(
@@ -419,7 +422,7 @@ def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
     )
 
 
-def _candidate_text(candidate: Candidate) -> str:
+def _candidate_text(candidate: CandidateRecord) -> str:
     parts = [
         "same content" if candidate.is_same else "different content",
         f"{candidate.currency or ''} {candidate.total}".strip() if candidate.total is not None else "",
@@ -429,7 +432,7 @@ def _candidate_text(candidate: Candidate) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _candidate_document(candidate: Candidate) -> dict[str, Any]:
+def _candidate_document(candidate: CandidateRecord) -> dict[str, Any]:
     return {
         "id": candidate.target_id,
         "created_at": candidate.created_at,
@@ -556,9 +559,9 @@ def replay_rejected_records(
     """
     from crossdock.cli.sync import print_report_and_return_exit_code
     from crossdock.runs import sync_and_replay
-    from crossdock.runs.open_records import filter_of_options
+    from crossdock.runs.open_records import record_filter_from_options
 
-    loaded, choice = load_project(config), filter_of_options(stream, key, reason, since, file)
+    loaded, choice = load_project(config), record_filter_from_options(stream, key, reason, since, file)
     with stop_event_set_by_signals() as interrupt, terminal_output.show_progress(wanted=not as_json) as progress:
         report = sync_and_replay.replay(loaded, choice, clock=SystemClock(), progress=progress, interrupt=interrupt)
     return print_report_and_return_exit_code(report, as_json=as_json)
@@ -593,12 +596,12 @@ def drop_open_records(
     'crossdock records list --state dropped'. Those of the inbox are not fetched, until another webhook comes.
     """
     from crossdock.runs.audit_log import audited_change_in_one_transaction
-    from crossdock.runs.open_records import filter_of_options
+    from crossdock.runs.open_records import record_filter_from_options
 
     loaded = load_project(config)
     if key is not None:
         stream = loaded.stream_of_record(stream)
-    choice = filter_of_options(stream, key, reason, None, file)
+    choice = record_filter_from_options(stream, key, reason, None, file)
     subject = f"stream {stream}" if choice.key is None else f"record {stream} {choice.key}"
     with audited_change_in_one_transaction(loaded, "records drop", subject, clock=SystemClock()) as change:
         if state == INBOX:
@@ -609,7 +612,7 @@ def drop_open_records(
 
 
 def _drop_records(
-    loaded: Project, choice: RecordFilter, state: str | None, change: Change, *, yes: bool
+    loaded: Project, choice: RecordFilter, state: str | None, change: AuditedChange, *, yes: bool
 ) -> tuple[int, str]:
     from crossdock.writing.delivery import operator_decisions
 
@@ -651,7 +654,7 @@ def _drop_records(
     return number, text
 
 
-def _drop_from_inbox(loaded: Project, choice: RecordFilter, change: Change, *, yes: bool) -> int:
+def _drop_from_inbox(loaded: Project, choice: RecordFilter, change: AuditedChange, *, yes: bool) -> int:
     """Remove records from the inbox, even while the service runs."""
     with closing(loaded.open_state()) as state:
         hints = state.run_read_only(lambda tx: tx.inbox.records_to_fetch(limit=MOST, choice=choice))

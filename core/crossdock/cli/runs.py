@@ -150,7 +150,9 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
         page_rendering.write_page_file(out, page)
         print_sentences(f"run {found.id}: {found.status}; report written to {out}", err=as_json)
     if as_json:
-        document = tables_and_sentences_of_run.run_document(found) | tables_and_sentences_of_run.timing_document(found)
+        document = tables_and_sentences_of_run.run_document(
+            found
+        ) | tables_and_sentences_of_run.slowest_steps_and_allowance_document(found)
         terminal_output.print_json(document | {"operations": operations} | details)
     elif not out:
         _print_run(found, operations)

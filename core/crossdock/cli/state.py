@@ -18,7 +18,7 @@ from crossdock.values.texts_of_numbers_and_times import byte_size_text, count_wi
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.runs.audit_log import Change
+    from crossdock.runs.audit_log import AuditedChange
     from crossdock.state import Transaction
     from crossdock.state.queries.record_counts_and_state_size import StateContents
     from crossdock.state.upkeep.retention import PurgeResult
@@ -113,7 +113,7 @@ def declare_restored(config: Path, *, as_json: bool) -> None:
     clock, loaded = SystemClock(), load_project(config)
     resources = verifiable_resources(loaded.targets(clock).values())
 
-    def declare(tx: Transaction, change: Change) -> int:
+    def declare(tx: Transaction, change: AuditedChange) -> int:
         tx.runs.declare_state_restored(at=clock.now(), newest_change=newest_platform_change_known_to_state(tx))
         tx.batches.leave_gap_in_numbers(clock.now())
         tx.unverified.mark_resources_and_streams(resources)
@@ -144,7 +144,7 @@ def readmit_set_aside_inputs(stream: str | None, config: Path, *, as_json: bool)
     loaded = load_project(config)
     if stream is not None:
 
-        def readmit_all(tx: Transaction, change: Change) -> int:
+        def readmit_all(tx: Transaction, change: AuditedChange) -> int:
             number = tx.crashing_inputs.readmit_inputs_of_stream(stream)
             change.store_audit_entry(tx, before={"set_aside": number}, after={"set_aside": 0})
             return number

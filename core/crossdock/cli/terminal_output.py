@@ -176,7 +176,7 @@ def print_run_report(console: Console, report: Mapping[str, Any]) -> None:
             console.print(f"{name}: {found}")
     for remark in warning_and_note_texts(RunMessage(**each) for each in report["messages"]):
         console.print(remark)
-    for sentence in tables_and_sentences_of_run.api_sentences(report.get("apis", {})):
+    for sentence in tables_and_sentences_of_run.api_usage_sentences(report.get("apis", {})):
         console.print(sentence)
     for sentence in tables_and_sentences_of_run.open_record_lines(report["streams"]):
         console.print(sentence)

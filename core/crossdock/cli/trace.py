@@ -40,15 +40,15 @@ def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None
     what an update changed is shown, without personal values.
     """
     from crossdock.runs import record_history
-    from crossdock.runs.open_records import filter_of_options
+    from crossdock.runs.open_records import record_filter_from_options
     from crossdock.runs.record_history import RecordSearch
 
     loaded = load_project(config)
     with loaded.read_state() as tx:
-        in_inbox = tx.inbox.count_records_to_fetch(filter_of_options(stream, name, None, None))
+        in_inbox = tx.inbox.count_records_to_fetch(record_filter_from_options(stream, name, None, None))
         found, first_line = RecordSearch(tx, loaded.scope_by_stream).find(name)
         for history in found:
-            record_history.add_changed_members(loaded, tx, history)
+            record_history.add_changed_members_to_operations(loaded, tx, history)
     histories = [each for each in found if stream is None or stream in each.streams]
     if not histories:
         raise _not_found_error(name, stream, found, in_inbox=in_inbox > 0)

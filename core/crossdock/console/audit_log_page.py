@@ -41,7 +41,7 @@ def _row(visit: PageRequest, entry: AuditEntry) -> Iterator[Cell]:
     yield entry.address
     yield Link(entry.action, visit.link("audit", action=entry.action))
     yield subject_cell(visit, entry.subject)
-    yield audit_log.change_text(entry)
+    yield audit_log.audit_before_and_after_text(entry)
     yield entry.reason
     yield [entry.outcome, entry.error] if entry.error else entry.outcome
 

@@ -16,7 +16,7 @@ from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.console.self_contained_sign_off_report import source_state_platform_totals_table
 from crossdock.migration.migration_status import MigrationStatus, migration_status
 from crossdock.migration.rehearsal_file_and_load_check import parse_stored_rehearsal
-from crossdock.migration.sign_off import Requirement, obstacle_if_exceptions_unaccepted, sign_off_requirements
+from crossdock.migration.sign_off import SignOffRequirement, obstacle_if_exceptions_unaccepted, sign_off_requirements
 from crossdock.migration.sign_off_report import summarize_exceptions
 from crossdock.migration.waves import WaveStatus
 from crossdock.runs.platform_and_state_comparison import MEANINGS
@@ -39,7 +39,7 @@ class MigrationFacts(Struct, frozen=True):
     rehearsed: Mapping[str, int]
     approvals: Mapping[str, WaveApproval]
     runs: Sequence[tuple[str, str, RunRecord]]
-    sign_off_requirements: Sequence[Requirement]
+    sign_off_requirements: Sequence[SignOffRequirement]
     at: datetime
 
 
@@ -109,7 +109,7 @@ def _refresh_interval_s(project: Project, found: MigrationFacts | None) -> int:
 def _read_facts(tx: Transaction, project: Project, now: datetime) -> MigrationFacts:
     status = migration_status(tx, project, now)
     migration, streams = status.migration, sorted(name for each in status.waves for name in each.wave.streams)
-    runs, approvals, required, rehearsed = list[tuple[str, str, RunRecord]](), {}, list[Requirement](), {}
+    runs, approvals, required, rehearsed = list[tuple[str, str, RunRecord]](), {}, list[SignOffRequirement](), {}
     if migration is not None:
         approvals = tx.migrations.approval_by_wave(migration.id)
         for run in tx.migrations.runs(migration.id):
@@ -122,7 +122,7 @@ def _read_facts(tx: Transaction, project: Project, now: datetime) -> MigrationFa
             exceptions = summarize_exceptions(tx, project, migration, status.waves)
             required = [
                 *sign_off_requirements(tx, migration, status.waves, project.scope_by_stream, None),
-                Requirement(_EXCEPTIONS, list(obstacle_if_exceptions_unaccepted(exceptions, None))),
+                SignOffRequirement(_EXCEPTIONS, list(obstacle_if_exceptions_unaccepted(exceptions, None))),
             ]
     writers = {scope: name for name, scope in project.scope_by_stream.items()}
     return MigrationFacts(

@@ -15,7 +15,13 @@ from crossdock.console.error_code_page import explanation_links
 from crossdock.console.page_request_context import PageError, PageRequest, parse_business_date
 from crossdock.console.page_tables import Cell, Link, Table, table
 from crossdock.runs import open_records, record_history
-from crossdock.runs.open_records import Item, OpenGroup, Parent, WaitingGroup, group_waiting_records_by_root_cause
+from crossdock.runs.open_records import (
+    Item,
+    OpenRecordGroup,
+    ParentRecord,
+    WaitingGroup,
+    group_waiting_records_by_root_cause,
+)
 from crossdock.runs.record_history import RecordHistory, RecordSearch
 from crossdock.state import RecordFilter, Transaction
 from crossdock.values.run_states_and_tally import BY_URGENCY, RecordState
@@ -45,7 +51,7 @@ def show_counts_or_search(visit: PageRequest) -> Response:
                 (title, _read_state_counts_table(visit, tx, choice, project))
                 for title, choice in _source_batch_and_message_filters(wanted)
             ]
-            named = open_records.filter_of_options(None, wanted, None, None)
+            named = open_records.record_filter_from_options(None, wanted, None, None)
             if not in_messages and (
                 number := tx.inbox.count_records_to_fetch(named)
             ):  # a record of the inbox has no history yet
@@ -133,7 +139,7 @@ def show_records_in_state(visit: PageRequest) -> Response:
         if name and group is None:
             raise PageError(404, "No records wait for this any more.", "The list of what waits shows the others.")
         page = open_records.page_of_open_records(tx, kind, choice, scopes, after=after, limit=_LISTED, group=group)
-        groups, waiting = list[OpenGroup](), list[WaitingGroup]()
+        groups, waiting = list[OpenRecordGroup](), list[WaitingGroup]()
         if (choice.key, choice.text, group) == (None, None, None):  # a text is looked for only until a page is full
             waiting = group_waiting_records_by_root_cause(tx, streams, choice) if state is RecordState.WAITING else []
             groups = open_records.group_open_records(tx, kind, choice, scopes, waiting, by_source=by_source)
@@ -189,7 +195,7 @@ def _actions(visit: PageRequest, kind: str, choice: RecordFilter) -> Sequence[tu
 
 
 def _group_template_values(
-    visit: PageRequest, kind: str, group: OpenGroup, narrowed: Mapping[str, str]
+    visit: PageRequest, kind: str, group: OpenRecordGroup, narrowed: Mapping[str, str]
 ) -> dict[str, Any]:
     parameters = {**narrowed, **group.choice}
     chosen = RecordFilter(parameters["stream"], code=parameters.get("reason"), source=parameters.get("file"))
@@ -229,13 +235,13 @@ def record_address(visit: PageRequest, history: RecordHistory) -> str:
     return visit.link("record", **history.scope.columns, key=history.key)
 
 
-def parent_record_address(visit: PageRequest, parent: Parent) -> str:
+def parent_record_address(visit: PageRequest, parent: ParentRecord) -> str:
     """Return the address of a record that others refer to."""
     resource, namespace, key = parent
     return visit.link("record", resource=resource, namespace=namespace, key=key)
 
 
-def _parent_text(parent: Parent) -> str:
+def _parent_text(parent: ParentRecord) -> str:
     resource, namespace, key = parent
     return f"{resource} {namespace}:{key}"
 
@@ -244,6 +250,8 @@ def record_filter_from_query(visit: PageRequest) -> RecordFilter:
     """Return the choice of records in the address. Raises ConfigError for an unknown reason."""
     given = {name: visit.parameter(name) or None for name in _PARAMETERS}
     since = None if given["since"] is None else datetime.combine(parse_business_date(given["since"]), time())
-    choice = open_records.filter_of_options(given["stream"], given["key"], given["reason"], since, given["file"])
+    choice = open_records.record_filter_from_options(
+        given["stream"], given["key"], given["reason"], since, given["file"]
+    )
     chosen = structs.replace(choice, text=given["text"], handed_over_in=given["batch"])
     return structs.replace(chosen, key_hash=open_records.chosen_key_hash(chosen))

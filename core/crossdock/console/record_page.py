@@ -19,7 +19,7 @@ from crossdock.console.page_tables import Cell, Link, table
 from crossdock.console.personal_data_access import log_and_permit_personal_data_if_asked
 from crossdock.errors import CrossdockError, UnavailableError, text_with_code
 from crossdock.runs import open_records, record_history, stream_trial
-from crossdock.runs.doubtful_operation_look_ups import begin_look_ups_at_target
+from crossdock.runs.doubtful_operation_look_ups import open_look_ups_at_target
 from crossdock.runs.open_records import Item
 from crossdock.runs.record_history import RecordHistory, RecordSearch, value_text
 from crossdock.runs.stream_trial import Trial, fetch_and_map_one, map_stored_record
@@ -62,7 +62,7 @@ def show_record_fetched_live(visit: PageRequest) -> Response:
         raise PageError(404, "This record is not at a target, which could be asked.")
     with (
         raise_if_too_many_partner_requests(),
-        begin_look_ups_at_target(visit.project(), visit.console.clock, history.scope.target) as target,
+        open_look_ups_at_target(visit.project(), visit.console.clock, history.scope.target) as target,
     ):
         held = target.look_up_record(history.scope.resource, binding["target_id"])
     return _page(visit, named, held=held or {})
@@ -90,7 +90,7 @@ def _page(
             for row in history.operations:
                 row["changed"] = []  # without the config it is not known what is personal
         else:
-            record_history.add_changed_members(project, tx, history)
+            record_history.add_changed_members_to_operations(project, tx, history)
         difference = _delivered_and_rejected_value_rows(project, tx, history)
         data = _read_stored_data(tx, history)
     shows_data = log_and_permit_personal_data_if_asked(
@@ -263,7 +263,7 @@ def _parent_link(visit: PageRequest, parent: Mapping[str, str]) -> Link:
     return Link(f"{resource} {namespace}:{key}", parent_record_address(visit, (resource, namespace, key)))
 
 
-def _event_template_values(visit: PageRequest, event: record_history.Event) -> dict[str, Any]:
+def _event_template_values(visit: PageRequest, event: record_history.RecordEvent) -> dict[str, Any]:
     source = event.row["source"] if event.is_first or event.status in {"rejected", "dropped"} else ""
     return {
         "at": "not yet" if event.at is None else instant_text(event.at),

@@ -155,7 +155,7 @@ def run_report_template_values(
         "facts": _facts(run, reader.address),
         "apis": table(
             tables_and_sentences_of_run.API_COLUMNS,
-            tables_and_sentences_of_run.api_rows(tables_and_sentences_of_run.api_usage_by_connection(run)),
+            tables_and_sentences_of_run.api_usage_table_rows(tables_and_sentences_of_run.api_usage_by_connection(run)),
             kind="numbers",
         ),
         "files": table(_FILES, _file_rows(tx, run, at)),

@@ -15,7 +15,7 @@ from crossdock.config.schedules.job_and_schedule_config import JobConfig
 from crossdock.console.run_progress import progress_text
 from crossdock.console.tenant_configs_and_states import Tenant, Tenants
 from crossdock.errors import CrossdockError, text_with_code
-from crossdock.runs.audit_log import paused_by_sentence
+from crossdock.runs.audit_log import job_paused_by_sentence
 from crossdock.services.scheduler.due_run_decisions_and_preview import DueRunPlanner, StartDelay, explain_start_delay
 from crossdock.state import DueRun, OverdueBatch, RunRecord, ScheduledRun, Transaction
 from crossdock.state.queries.record_counts_and_state_size import OpenRecordTotal
@@ -134,7 +134,7 @@ def _job_overviews(tx: Transaction, jobs: Mapping[str, JobConfig], now: datetime
             since=missed.instant if missed else None if last is None else last.finished_at or last.started_at,
             next_due=coming.get(name),
             run=run,
-            note=paused_by_sentence(tx, name)
+            note=job_paused_by_sentence(tx, name)
             if condition is JobCondition.PAUSED
             else ""
             if last is None

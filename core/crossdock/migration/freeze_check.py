@@ -12,9 +12,9 @@ from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.migration.pause_resume_and_approve import transaction_on_open_migration
 from crossdock.migration.rehearsal_file_and_load_check import dry_run_load
-from crossdock.migration.waves import migration_config, streams_of_all_waves
+from crossdock.migration.waves import migration_config_or_raise, streams_of_all_waves
 from crossdock.reading.sources.stream_input_report import newest_accepted_file
-from crossdock.runs.audit_log import Change, audited_change_in_one_transaction
+from crossdock.runs.audit_log import AuditedChange, audited_change_in_one_transaction
 from crossdock.runs.plan_result import PlanResult
 from crossdock.state import Transaction
 from crossdock.values.clock import Clock
@@ -51,13 +51,13 @@ def verify_and_store_source_freeze(
     Raise RefusedError and store nothing if a source has changed, or if a load would still send something.
     """
     with audited_change_in_one_transaction(
-        project, "migrate freeze", f"migration {migration_config(project).name}", clock=clock
+        project, "migrate freeze", f"migration {migration_config_or_raise(project).name}", clock=clock
     ) as change:
         return _read_sources_twice_and_store_freeze(project, wait, change, clock=clock, interrupt=interrupt)
 
 
 def _read_sources_twice_and_store_freeze(
-    project: Project, wait: timedelta, change: Change, *, clock: Clock, interrupt: threading.Event
+    project: Project, wait: timedelta, change: AuditedChange, *, clock: Clock, interrupt: threading.Event
 ) -> FreezeCheck:
     with transaction_on_open_migration(project) as (_, migration):
         earlier = migration.freeze

@@ -12,7 +12,7 @@ from msgspec import Struct
 from crossdock.config.project.project import Project
 from crossdock.migration.load_progress_and_duration import WINDOW_S, DeliveryRate, time_to_send_requests
 from crossdock.migration.rehearsal_file_and_load_check import parse_stored_rehearsal
-from crossdock.migration.waves import WaveStatus, migration_config, wave_status, waves_numbered_in_config_order
+from crossdock.migration.waves import WaveStatus, migration_config_or_raise, wave_status, waves_numbered_in_config_order
 from crossdock.state import Migration, Transaction
 from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import count_with_noun, duration_text, instant_text
@@ -45,7 +45,7 @@ def remaining_requests_and_duration(
     rate_per_s = _lowest_rate_of_targets(tx, project, targets)
     if rate_per_s is None:
         return RemainingWork(requests, None)
-    config, streams = migration_config(project), {name for each in waves for name in each.wave.streams}
+    config, streams = migration_config_or_raise(project), {name for each in waves for name in each.wave.streams}
     since = now - timedelta(seconds=WINDOW_S)
     delivery = DeliveryRate.from_settled_times(tx.migration_outcome.settled_times(streams, since, limit=_SETTLED))
     taken_per_s = delivery.rate_if_below_allowance(rate_per_s * config.allowance_percent(now) / 100)

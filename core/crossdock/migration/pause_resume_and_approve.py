@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
-from crossdock.migration.waves import NumberedWave, WaveStatus, migration_config, wave_status
+from crossdock.migration.waves import NumberedWave, WaveStatus, migration_config_or_raise, wave_status
 from crossdock.runs.audit_log import audited_change_in_one_transaction
 from crossdock.state import Migration, Transaction, WaveApproval
 from crossdock.values.clock import Clock
@@ -18,7 +18,7 @@ from crossdock.values.texts_of_numbers_and_times import instant_text
 @contextmanager
 def transaction_on_open_migration(project: Project) -> Iterator[tuple[Transaction, Migration]]:
     """Open a transaction on the state, also while a load uses it. Raise RefusedError if no migration is open."""
-    migration_config(project)
+    migration_config_or_raise(project)
     with closing(project.open_state()) as state, state.begin() as tx:
         current = tx.migrations.current()
         if current is None:
@@ -41,7 +41,7 @@ def no_open_migration_error(last: Migration | None) -> RefusedError:
 
 def pause_open_migration(project: Project, *, clock: Clock, by: str) -> Migration:
     """Make a load wait, a running one within about two seconds. The first person who paused it stays recorded."""
-    subject = f"migration {migration_config(project).name}"
+    subject = f"migration {migration_config_or_raise(project).name}"
     with (
         audited_change_in_one_transaction(project, "migrate pause", subject, clock=clock) as change,
         transaction_on_open_migration(project) as (tx, migration),
@@ -55,7 +55,7 @@ def pause_open_migration(project: Project, *, clock: Clock, by: str) -> Migratio
 
 
 def resume_open_migration(project: Project, *, clock: Clock) -> Migration:
-    subject = f"migration {migration_config(project).name}"
+    subject = f"migration {migration_config_or_raise(project).name}"
     with (
         audited_change_in_one_transaction(project, "migrate resume", subject, clock=clock) as change,
         transaction_on_open_migration(project) as (tx, migration),

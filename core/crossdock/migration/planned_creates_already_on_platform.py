@@ -62,7 +62,7 @@ class PlannedCreates:
         return pl.Series(self._keys[stream], dtype=pl.UInt64)
 
 
-class Match(Struct, frozen=True):
+class MatchOnPlatform(Struct, frozen=True):
     """A record that would be created, and the id of its match on the platform; None if it is ambiguous."""
 
     key: str
@@ -70,22 +70,22 @@ class Match(Struct, frozen=True):
     why: str = ""
 
 
-_ByKey = dict[int, Match]  # by half a key hash
+_ByKey = dict[int, MatchOnPlatform]  # by half a key hash
 
 
 class SameExternalIds(Struct, frozen=True):
     """Creates whose external ids the platform has: their number, and the first `EXAMPLES` of them."""
 
     number: int
-    examples: Sequence[Match]
+    examples: Sequence[MatchOnPlatform]
 
 
 class MatchedByMember(Struct, frozen=True):
     """The decisions about creates of a stream that takes over records, with the first `EXAMPLES` of each kind."""
 
     counts: AdoptionCounts
-    taken_over: Sequence[Match]
-    ambiguous: Sequence[Match]
+    taken_over: Sequence[MatchOnPlatform]
+    ambiguous: Sequence[MatchOnPlatform]
 
 
 class AlreadyOnPlatform(Struct, frozen=True):
@@ -129,12 +129,12 @@ def _match_by_member(
     project: Project, state: State, name: str, creates: PlannedCreates, run: SourceContext, named: _ByKey
 ) -> MatchedByMember:
     index, texts, keys = TargetMemberValueIndex(), creates.key_texts(name), creates.truncated_key_hashes(name)
-    taken_over, ambiguous = list[Match](), list[Match]()
+    taken_over, ambiguous = list[MatchOnPlatform](), list[MatchOnPlatform]()
 
     def decided(number: int, target_id: str | None, why: str) -> None:
         examples = ambiguous if target_id is None else taken_over
         if len(examples) < EXAMPLES:
-            examples.append(Match(texts[number], target_id, why))
+            examples.append(MatchOnPlatform(texts[number], target_id, why))
 
     def holder(number: int) -> str | None:
         found = named.get(keys[number])
@@ -189,7 +189,7 @@ def _matches_by_namespace_and_key_hash(page: list[dict[str, Any]]) -> dict[str, 
     found: dict[str, _ByKey] = defaultdict(dict)
     for namespace, own in ids.items():
         for key, key_hash in key_hashes(list(own)).items():
-            found[namespace][key_hash & _HALF] = Match(key, own[key])
+            found[namespace][key_hash & _HALF] = MatchOnPlatform(key, own[key])
     return found
 
 

@@ -24,11 +24,11 @@ from crossdock.migration.planned_creates_already_on_platform import (
 )
 from crossdock.migration.rehearsal_file_and_load_check import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.source_profile import SourceProfile
-from crossdock.migration.waves import NumberedWave, migration_config, waves_numbered_in_config_order
+from crossdock.migration.waves import NumberedWave, migration_config_or_raise, waves_numbered_in_config_order
 from crossdock.pacing.token_bucket import Forecast
 from crossdock.reading.sources.run_context import Observe
 from crossdock.runs import dry_run
-from crossdock.runs.open_records import Parent
+from crossdock.runs.open_records import ParentRecord
 from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.runs.planning.references import placeholder_of_planned_record_id
 from crossdock.state import DeadLetter, Intent, PinnedTenant, RecordIdentity, Scope, WaitingRecord
@@ -76,7 +76,7 @@ class StreamCounts(Struct):
         return bool(self.rejected or self.waiting or self.in_doubt or self.withheld)
 
 
-class PlanCounts:
+class PlannedOutcomeCounts:
     """Counts the decisions of a plan. *later* comes from `later_waves_by_stream_and_placeholder_prefix`."""
 
     def __init__(
@@ -86,8 +86,8 @@ class PlanCounts:
         creates: PlannedCreates | None = None,
     ) -> None:
         self._scopes, self._later, self._creates = scopes, later, creates
-        self._rejected: set[Parent] = set()
-        self._waiting: set[Parent] = set()
+        self._rejected: set[ParentRecord] = set()
+        self._waiting: set[ParentRecord] = set()
         self.streams: dict[str, StreamCounts] = defaultdict(StreamCounts)
 
     def listener(self, observe: Observe | None = None) -> PlanListener:
@@ -101,7 +101,7 @@ class PlanCounts:
         )
         return PlanListener(*listening, observe=observe)
 
-    def missing_parent_reason(self, parent: Parent) -> str:
+    def missing_parent_reason(self, parent: ParentRecord) -> str:
         """Return why an awaited record will be missing: ``rejected``, ``waiting``, or ``not read``."""
         if parent in self._rejected:
             return "rejected"
@@ -135,7 +135,7 @@ class PlanCounts:
     def _count_withheld(self, operation: Operation) -> None:
         self.streams[operation.identity.stream].withheld += 1
 
-    def _identity_as_parent(self, identity: RecordIdentity) -> Parent:
+    def _identity_as_parent(self, identity: RecordIdentity) -> ParentRecord:
         scope = self._scopes[identity.stream].whole_record_scope
         return scope.resource, scope.namespace, identity.key
 
@@ -167,7 +167,7 @@ class RehearsalResult(Struct, frozen=True):
     began: datetime
     waves: tuple[WaveForecast, ...]
     planned: PlanResult
-    outcome_counts: PlanCounts
+    outcome_counts: PlannedOutcomeCounts
     profiles: Mapping[str, SourceProfile]
     joined_profiles: Mapping[str, Mapping[str, SourceProfile]]
     left_out: tuple[str, ...]
@@ -211,9 +211,9 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
 
     Errors of sources and of the platform are in the result.
     """
-    migration, waves = migration_config(project), waves_numbered_in_config_order(project)
+    migration, waves = migration_config_or_raise(project), waves_numbered_in_config_order(project)
     creates = PlannedCreates(project.adoption_member_by_stream) if against_platform else None
-    decisions = PlanCounts(
+    decisions = PlannedOutcomeCounts(
         project.scope_by_stream, later_waves_by_stream_and_placeholder_prefix(project, waves), creates
     )
     profiles: dict[str, SourceProfile] = defaultdict(SourceProfile)

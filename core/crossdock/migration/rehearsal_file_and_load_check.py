@@ -14,7 +14,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.migration.waves import NumberedWave, waves_numbered_in_config_order
 from crossdock.runs import dry_run
-from crossdock.runs.plan_and_apply import DigestFile, ExpectedInput
+from crossdock.runs.plan_and_apply import ExpectedInput, SavedHashesFile
 from crossdock.runs.plan_result import PlanListener, PlanResult
 from crossdock.runs.session_shared_by_runs import Session
 from crossdock.runs.stream_delivery import RunInputFactory
@@ -80,7 +80,7 @@ class RehearsedWave(ConfigModel):
     requests: _Count
 
 
-class Rehearsal(DigestFile):
+class Rehearsal(SavedHashesFile):
     """A rehearsal as hashes and counts, without data of records.
 
     Attributes:

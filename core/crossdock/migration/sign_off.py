@@ -13,7 +13,7 @@ from crossdock.migration.rehearsal_file_and_load_check import dry_run_load
 from crossdock.migration.sign_off_report import Document, Signature, counts_of_exceptions_to_accept, sign_off_report
 from crossdock.migration.waves import (
     WaveStatus,
-    migration_config,
+    migration_config_or_raise,
     streams_of_all_waves,
     wave_status,
     waves_numbered_in_config_order,
@@ -42,16 +42,16 @@ def sign_off(
     *write* writes the report to its final place, and returns its hash. The state is changed afterwards.
     """
     waves, streams = waves_numbered_in_config_order(project), streams_of_all_waves(project)
-    subject = f"migration {migration_config(project).name}"
+    subject = f"migration {migration_config_or_raise(project).name}"
     with (
         audited_change_in_one_transaction(project, "migrate sign-off", subject, clock=clock) as change,
         open_session(project, clock, attempt=None) as session,
     ):
         with session.state.begin_read_only() as tx:
-            _require_open_migration(tx)  # before sources are read in vain
+            _open_migration_or_raise(tx)  # before sources are read in vain
         now = dry_run_load(project, streams, clock=clock, interrupt=interrupt, state=session.state)
         with session.state.begin() as tx:
-            migration = _require_open_migration(tx)
+            migration = _open_migration_or_raise(tx)
             found = [wave_status(tx, project, migration, wave) for wave in waves]
             signature = Signature(by, clock.now(), accepted)
             document = sign_off_report(tx, project, migration, found, now.sources, signature)
@@ -66,7 +66,7 @@ def sign_off(
     return document
 
 
-def _require_open_migration(tx: Transaction) -> Migration:
+def _open_migration_or_raise(tx: Transaction) -> Migration:
     current, last = tx.migrations.current(), tx.migrations.last()
     if current is not None:
         return current
@@ -85,7 +85,7 @@ def _require_open_migration(tx: Transaction) -> Migration:
 _RECONCILE = "crossdock migrate reconcile"
 
 
-class Obstacle(NamedTuple):
+class SignOffObstacle(NamedTuple):
     what: str
     hint: str
 
@@ -95,7 +95,7 @@ class SignOffIncompleteError(RefusedError):
 
     code = "sign_off_incomplete"
 
-    def __init__(self, name: str, obstacles: Sequence[Obstacle]) -> None:
+    def __init__(self, name: str, obstacles: Sequence[SignOffObstacle]) -> None:
         lines = [f"{name} cannot be signed off:"]
         for each in obstacles:
             lines += [f"- {each.what}", f"  {each.hint}"]
@@ -106,11 +106,11 @@ class SignOffIncompleteError(RefusedError):
         return "\n".join(self.lines)
 
 
-class Requirement(NamedTuple):
+class SignOffRequirement(NamedTuple):
     """What a migration must fulfil before it can be signed off, and what is in the way; nothing if it is fulfilled."""
 
     title: str
-    sign_off_obstacles: Sequence[Obstacle]
+    sign_off_obstacles: Sequence[SignOffObstacle]
 
 
 def sign_off_obstacles(
@@ -119,7 +119,7 @@ def sign_off_obstacles(
     waves: Sequence[WaveStatus],
     scopes: Mapping[str, Scope],
     present_plan: PlanResult,
-) -> Iterator[Obstacle]:
+) -> Iterator[SignOffObstacle]:
     """Yield missing facts, which no person can accept. *present_plan* is what a load would read and send now."""
     for requirement in sign_off_requirements(tx, migration, waves, scopes, present_plan):
         yield from requirement.obstacles
@@ -131,58 +131,60 @@ def sign_off_requirements(
     waves: Sequence[WaveStatus],
     scopes: Mapping[str, Scope],
     present_plan: PlanResult | None,
-) -> Iterator[Requirement]:
+) -> Iterator[SignOffRequirement]:
     """Yield what the state must have. Without *present_plan* the present content of the sources is unknown."""
-    yield Requirement("The migration is not paused", list(_paused_migration_obstacles(migration)))
-    yield Requirement("No undo is unfinished", list(_unfinished_undo_obstacles(tx)))
+    yield SignOffRequirement("The migration is not paused", list(_paused_migration_obstacles(migration)))
+    yield SignOffRequirement("No undo is unfinished", list(_unfinished_undo_obstacles(tx)))
     for wave in waves:
         title = f"{str(wave.wave).capitalize()}: loaded, its gate has passed, and nothing is pending or in doubt"
-        yield Requirement(title, list(_wave_obstacles(wave)))
-    yield Requirement("The sources are frozen", list(_freeze_obstacles(tx, migration, present_plan)))
+        yield SignOffRequirement(title, list(_wave_obstacles(wave)))
+    yield SignOffRequirement("The sources are frozen", list(_freeze_obstacles(tx, migration, present_plan)))
     loaded = {name: scopes[name] for each in waves for name in each.wave.streams}
     if any(map(is_compared_by_reconciliation, loaded.values())):  # otherwise there is nothing that could be reconciled
         title = "Sources, state and platform are reconciled since the last load, repair or undo"
-        yield Requirement(title, list(_reconciliation_obstacles(tx, migration, loaded)))
+        yield SignOffRequirement(title, list(_reconciliation_obstacles(tx, migration, loaded)))
 
 
-def obstacle_if_exceptions_unaccepted(exceptions: Document, acceptance_reason: str | None) -> Iterator[Obstacle]:
+def obstacle_if_exceptions_unaccepted(exceptions: Document, acceptance_reason: str | None) -> Iterator[SignOffObstacle]:
     counts = counts_of_exceptions_to_accept(exceptions)
     if counts and acceptance_reason is None:
         shown = ", ".join(f"{number:,} {name}" for name, number in counts.items())
         repair = f"repair them: {_RECONCILE} -o repair.plan; drop what no source has any more: crossdock records drop"
-        yield Obstacle(f"exceptions: {shown}", f"{repair}; or accept them: --accept-exceptions REASON")
+        yield SignOffObstacle(f"exceptions: {shown}", f"{repair}; or accept them: --accept-exceptions REASON")
 
 
-def _paused_migration_obstacles(migration: Migration) -> Iterator[Obstacle]:
+def _paused_migration_obstacles(migration: Migration) -> Iterator[SignOffObstacle]:
     if migration.paused_at is not None:
-        yield Obstacle(f"it is paused by {migration.paused_by}", "crossdock migrate resume")
+        yield SignOffObstacle(f"it is paused by {migration.paused_by}", "crossdock migrate resume")
 
 
-def _unfinished_undo_obstacles(tx: Transaction) -> Iterator[Obstacle]:
+def _unfinished_undo_obstacles(tx: Transaction) -> Iterator[SignOffObstacle]:
     if being_undone := list(tx.begun_undos.begun_at_by_stream()):
-        yield Obstacle(f"an undo has not ended: {', '.join(being_undone)}", undo_in_progress.ADVICE)
+        yield SignOffObstacle(f"an undo has not ended: {', '.join(being_undone)}", undo_in_progress.ADVICE)
 
 
-def _wave_obstacles(status: WaveStatus) -> Iterator[Obstacle]:
+def _wave_obstacles(status: WaveStatus) -> Iterator[SignOffObstacle]:
     wave, left = status.wave, status.open
     if status.state != "done":
-        yield Obstacle(f"{wave}: {status.state}", "crossdock migrate load")
+        yield SignOffObstacle(f"{wave}: {status.state}", "crossdock migrate load")
     elif not status.has_passed_gate and status.gate is not None:
         hint = f"fix what is open and load again, or: crossdock migrate go {wave.name}"
-        yield Obstacle(f"{wave}: the gate is {status.gate.state}: {status.gate.why}", hint)
+        yield SignOffObstacle(f"{wave}: the gate is {status.gate.state}: {status.gate.why}", hint)
     if left.pending:
-        yield Obstacle(f"{wave}: {left.pending:,} operations are pending", "crossdock migrate load")
+        yield SignOffObstacle(f"{wave}: {left.pending:,} operations are pending", "crossdock migrate load")
     if left.in_doubt:
         hint = "look them up and decide: crossdock records resolve"
-        yield Obstacle(f"{wave}: {left.in_doubt:,} operations are in doubt", hint)
+        yield SignOffObstacle(f"{wave}: {left.in_doubt:,} operations are in doubt", hint)
 
 
-def _freeze_obstacles(tx: Transaction, migration: Migration, present_plan: PlanResult | None) -> Iterator[Obstacle]:
+def _freeze_obstacles(
+    tx: Transaction, migration: Migration, present_plan: PlanResult | None
+) -> Iterator[SignOffObstacle]:
     if present_plan is not None and (operations := present_plan.operations.total()):
         requests = "1 request" if operations == 1 else f"{operations:,} requests"
-        yield Obstacle(f"a load would still send {requests}", "crossdock migrate load")
+        yield SignOffObstacle(f"a load would still send {requests}", "crossdock migrate load")
     if migration.freeze is None:
-        yield Obstacle("no freeze check has passed", "crossdock migrate freeze")
+        yield SignOffObstacle("no freeze check has passed", "crossdock migrate freeze")
         return
     at = _instant_text(migration.freeze["at"])
     if present_plan is not None and (
@@ -193,10 +195,10 @@ def _freeze_obstacles(tx: Transaction, migration: Migration, present_plan: PlanR
             what = f"it was undone after the freeze check of {at}, so a load reads the sources from their beginning"
         else:
             what = f"sources changed since the freeze check of {at}: {', '.join(changed)}"
-        yield Obstacle(what, hint)
+        yield SignOffObstacle(what, hint)
     if loaded := _streams_loaded_since(tx, migration, datetime.fromisoformat(migration.freeze["at"])):
         what = f"loads have delivered records since the freeze check of {at}: {', '.join(loaded)}"
-        yield Obstacle(what, "crossdock migrate freeze")
+        yield SignOffObstacle(what, "crossdock migrate freeze")
 
 
 def _was_undone_since(tx: Transaction, migration: Migration, at: datetime) -> bool:
@@ -215,20 +217,22 @@ def _sources_changed_since_freeze(frozen: Mapping[str, str], now: Mapping[str, s
     return sorted(name for name, digest in now.items() if frozen.get(name) != digest)
 
 
-def _reconciliation_obstacles(tx: Transaction, migration: Migration, scopes: Mapping[str, Scope]) -> Iterator[Obstacle]:
+def _reconciliation_obstacles(
+    tx: Transaction, migration: Migration, scopes: Mapping[str, Scope]
+) -> Iterator[SignOffObstacle]:
     found = migration.reconciliation
     if found is None:
-        yield Obstacle("not reconciled since the last load, repair or undo", _RECONCILE)
+        yield SignOffObstacle("not reconciled since the last load, repair or undo", _RECONCILE)
         return
     compared = {name for name, scope in scopes.items() if is_compared_by_reconciliation(scope)}
     if missing := sorted(compared - found["sources"].keys()):
-        yield Obstacle(f"not reconciled: {', '.join(missing)}", _RECONCILE)
+        yield SignOffObstacle(f"not reconciled: {', '.join(missing)}", _RECONCILE)
     at = datetime.fromisoformat(found["at"])
     if migration.freeze is not None and at < datetime.fromisoformat(migration.freeze["since"]):
         since = _instant_text(migration.freeze["since"])
-        yield Obstacle(f"reconciled before {since}, since when the sources are known to be frozen", _RECONCILE)
+        yield SignOffObstacle(f"reconciled before {since}, since when the sources are known to be frozen", _RECONCILE)
     if written := tx.migration_outcome.count_operations_since(scopes, at):
-        yield Obstacle(f"operations since the reconciliation of {instant_text(at)}: {written:,}", _RECONCILE)
+        yield SignOffObstacle(f"operations since the reconciliation of {instant_text(at)}: {written:,}", _RECONCILE)
 
 
 def _instant_text(text: str) -> str:

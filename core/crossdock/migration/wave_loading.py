@@ -34,8 +34,8 @@ from crossdock.migration.rehearsal_file_and_load_check import (
 from crossdock.migration.waves import (
     NumberedWave,
     WaveStatus,
-    migration_config,
-    wave_named,
+    find_wave_or_raise,
+    migration_config_or_raise,
     wave_status,
     waves_numbered_in_config_order,
 )
@@ -169,7 +169,7 @@ def load_migration_waves(
     """Load the waves up to the chosen one. Raise RefusedError for a rehearsal of other waves or another platform."""
     waves = waves_numbered_in_config_order(project)
     if choice.until is not None:
-        waves = waves[: wave_named(waves, choice.until).number]
+        waves = waves[: find_wave_or_raise(waves, choice.until).number]
     if choice.rehearsal is not None:
         raise_if_rehearsal_differs_from_config(project, choice.rehearsal)
     return _Loader(project, choice, clock, listener, interrupt).load_waves_in_order(waves)
@@ -188,7 +188,7 @@ class _Loader:
         interrupt: threading.Event,
     ) -> None:
         self._project, self._choice, self._clock, self._listener = project, choice, clock, listener
-        self._config, self._interrupt = migration_config(project), interrupt
+        self._config, self._interrupt = migration_config_or_raise(project), interrupt
         self._pauses = LoadPauseWatcher(project, self._config, clock, interrupt)
         self._loaded, self._delivery = LoadResult(), DeliveryRate()
         self._has_begun_another = False

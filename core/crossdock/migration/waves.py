@@ -29,7 +29,7 @@ class NumberedWave(Struct, frozen=True):
         return f"wave {self.number} of {self.of}: {self.name}"
 
 
-def migration_config(project: Project) -> MigrationConfig:
+def migration_config_or_raise(project: Project) -> MigrationConfig:
     if project.migration is None:
         hint = "add 'migration: {waves: {NAME: {streams: [...]}}}'; see docs/how_to/migrate/"
         raise ConfigError(
@@ -40,7 +40,7 @@ def migration_config(project: Project) -> MigrationConfig:
 
 def waves_numbered_in_config_order(project: Project) -> list[NumberedWave]:
     """Return the waves in the order in which they are loaded."""
-    waves = migration_config(project).waves
+    waves = migration_config_or_raise(project).waves
     return [
         NumberedWave(name, number, len(waves), frozenset(project.selected_streams(wave.streams)), wave.gate)
         for number, (name, wave) in enumerate(waves.items(), 1)
@@ -49,11 +49,11 @@ def waves_numbered_in_config_order(project: Project) -> list[NumberedWave]:
 
 def streams_of_all_waves(project: Project) -> set[str]:
     """Return the streams of all waves. Raise ConfigError if the config has no migration."""
-    migration_config(project)
+    migration_config_or_raise(project)
     return project.names_of_migrated_streams
 
 
-def wave_named(waves: Sequence[NumberedWave], name: str) -> NumberedWave:
+def find_wave_or_raise(waves: Sequence[NumberedWave], name: str) -> NumberedWave:
     for wave in waves:
         if wave.name == name:
             return wave

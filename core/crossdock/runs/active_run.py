@@ -31,7 +31,7 @@ from crossdock.pacing.request_allowance import Priority, RequestAllowance
 from crossdock.pacing.token_bucket import BucketState
 from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceContext, WaitingRun, create_run_folder
 from crossdock.runs import refusals_to_send_records_twice, session_shared_by_runs
-from crossdock.runs.adoptable_record_reading import RunAdoptions
+from crossdock.runs.adoptable_record_reading import AdoptionMatchersOfRun
 from crossdock.runs.binding_verification import BindingVerification
 from crossdock.runs.imported_file_log import IntakeLogInState, RereadAllIntakeLog
 from crossdock.runs.planning import undo_in_progress
@@ -141,7 +141,7 @@ def _payloads(
             continue  # it is rejected when it is decided about
 
 
-class Purpose(Struct, frozen=True):
+class RunPurpose(Struct, frozen=True):
     """What a run is for, as far as it works in another way than a sync.
 
     Only one that `undoes` works on streams that are being undone. One that `rereads` reads all files and remembers
@@ -153,8 +153,8 @@ class Purpose(Struct, frozen=True):
     rereads: bool = False
 
 
-SYNC, REPAIR = Purpose(), Purpose(only_unchanged="members", rereads=True)
-UNDO = Purpose(only_unchanged="record", undoes=True)
+SYNC, REPAIR = RunPurpose(), RunPurpose(only_unchanged="members", rereads=True)
+UNDO = RunPurpose(only_unchanged="record", undoes=True)
 _MANUAL = RunRequest(command="sync")
 _LEFT = "unsettled operations are left:"
 _CHANGED = (
@@ -192,7 +192,7 @@ class ActiveRun:
         *,
         attempt: RunRequest = _MANUAL,
         part: MigrationPart | None = None,
-        purpose: Purpose = SYNC,
+        purpose: RunPurpose = SYNC,
     ) -> None:
         self._session, self._timings = session, Timings.reuse_or_wrap_progress(progress, session.clock)
         self._interrupt = RunInterrupt(interrupt)
@@ -202,7 +202,7 @@ class ActiveRun:
         self._before = timedelta()  # how long the run took that is continued
         self._api_limits, self._dispatchers = dict[str, BucketState](), dict[str, tuple[Dispatcher, ExitStack]]()
         self._running: RunningStreams | None = None
-        self._matches = RunAdoptions(session.project.platform, session.state, self._interrupt)
+        self._matches = AdoptionMatchersOfRun(session.project.platform, session.state, self._interrupt)
 
     def execute(
         self,

@@ -124,7 +124,7 @@ def _external_id(record: dict[str, Any]) -> str | None:
     return name if isinstance(name, str) and ":" in name else None
 
 
-class RunAdoptions:
+class AdoptionMatchersOfRun:
     """The matches of the streams of one run. Each list is read once, and later only what has changed."""
 
     def __init__(self, profile: Profile, state: State, interrupt: threading.Event) -> None:

@@ -21,23 +21,23 @@ _SHOWN = ("at", "person", "address", "action", "subject", "reason", "before", "a
 _WORDS = {None: "none", True: "yes", False: "no"}
 
 
-def entry_document(entry: AuditEntry) -> dict[str, Any]:
+def audit_entry_document(entry: AuditEntry) -> dict[str, Any]:
     return {"id": entry.id} | {name: getattr(entry, name) for name in _SHOWN}
 
 
-def change_text(entry: AuditEntry) -> str:
+def audit_before_and_after_text(entry: AuditEntry) -> str:
     """Return what was before and what is after: ``rejected: 3 -> dropped: 3``."""
     before, after = _facts_text(entry.before), _facts_text(entry.after)
     return f"{before} -> {after or 'nothing'}" if before else after
 
 
-def entry_text(entry: AuditEntry) -> str:
+def audit_entry_text(entry: AuditEntry) -> str:
     """Return the whole entry but for its time, person and outcome."""
-    remarks = (change_text(entry), entry.error, entry.reason and f"reason: {entry.reason}")
+    remarks = (audit_before_and_after_text(entry), entry.error, entry.reason and f"reason: {entry.reason}")
     return "; ".join((f"{entry.action}, {entry.subject}", *filter(None, remarks)))
 
 
-def paused_by_sentence(tx: Transaction, job: str) -> str:
+def job_paused_by_sentence(tx: Transaction, job: str) -> str:
     """Return who has paused *job*, and when; an empty text if the log does not have it any more."""
     found = tx.audit_log.listed(AuditFilter(action="jobs pause", subject=f"job {job}"), limit=1)
     return "".join(f"{each.person} has paused it at {instant_text(each.at)}" for each in found)
@@ -64,7 +64,7 @@ def _value_text(value: Any) -> str:
 T = TypeVar("T")
 
 
-class Change:
+class AuditedChange:
     """A change that a person makes; *entry* is what the audit log gets, as far as it is known."""
 
     def __init__(self, entry: AuditEntry) -> None:
@@ -84,11 +84,13 @@ class Change:
 
 
 @contextmanager
-def audited_change_in_one_transaction(project: Project, action: str, subject: str, *, clock: Clock) -> Iterator[Change]:
+def audited_change_in_one_transaction(
+    project: Project, action: str, subject: str, *, clock: Clock
+) -> Iterator[AuditedChange]:
     """Log a change of one transaction, which calls `Change.store_audit_entry`. An error of the block is logged in place
     of it.
     """
-    change = Change(AuditEntry.new_by_current_actor(action, subject, at=clock.now()))
+    change = AuditedChange(AuditEntry.new_by_current_actor(action, subject, at=clock.now()))
     try:
         yield change
     except NotConfirmedError:
@@ -102,7 +104,7 @@ def change_state_exclusively_with_audit(
     project: Project,
     action: str,
     subject: str,
-    work: Callable[[Transaction, Change], T],
+    work: Callable[[Transaction, AuditedChange], T],
     *,
     clock: Clock,
     restored: bool = False,
@@ -118,13 +120,13 @@ def change_state_exclusively_with_audit(
 @contextmanager
 def audited_change_with_begin_and_end(
     project: Project, action: str, subject: str, *, clock: Clock, warn_unlogged: Callable[[str], None] | None = None
-) -> Iterator[Change]:
+) -> Iterator[AuditedChange]:
     """Log the beginning and the end of a change that is not one transaction; the block calls
     `Change.set_before_and_after`.
 
     *warn_unlogged* is called if the state cannot be used, for a change that does not need it. Without it, none is made.
     """
-    change = Change(AuditEntry.new_by_current_actor(action, subject, at=clock.now()))
+    change = AuditedChange(AuditEntry.new_by_current_actor(action, subject, at=clock.now()))
     try:
         _store_entry_in_own_transaction(project, structs.replace(change.entry, outcome="begun"))
     except StateError as error:

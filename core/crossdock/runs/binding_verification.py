@@ -28,10 +28,10 @@ from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs import still_referenced_records
 from crossdock.runs.adoptable_record_reading import may_replace_lost_state
-from crossdock.runs.doubtful_operation_look_ups import LookUps
+from crossdock.runs.doubtful_operation_look_ups import TargetLookUps
 from crossdock.runs.platform_and_state_comparison import (
+    BindingCorrection,
     ComparedResource,
-    Correction,
     TargetRecordComparison,
     customer_and_items_hash,
 )
@@ -243,10 +243,10 @@ class BindingVerification:
         session = self._session
         allowance = RequestAllowance(session.clock, session.bucket(target))
         with closing(target.client()) as client:
-            look_ups = LookUps(target, client, allowance, session.clock, self._state)
+            look_ups = TargetLookUps(target, client, allowance, session.clock, self._state)
             self._compare_readable_resources(resources, partial(self._compare_by_look_up, look_ups, target))
 
-    def _compare_by_look_up(self, look_ups: LookUps, target: Target, resource: str) -> None:
+    def _compare_by_look_up(self, look_ups: TargetLookUps, target: Target, resource: str) -> None:
         if not target.resources[resource].endpoint.reads:
             self._believe_bindings_without_look_ups(target, resource)
             return
@@ -339,7 +339,7 @@ class BindingVerification:
         if right or corrections:
             self._state.run_transaction(write)
 
-    def _store_correction(self, tx: Transaction, scope: Scope, key_hash: int, correction: Correction) -> None:
+    def _store_correction(self, tx: Transaction, scope: Scope, key_hash: int, correction: BindingCorrection) -> None:
         before, found, at = correction.before, correction.binding, self._now()
         if before is None and not tx.runs.is_state_restored():
             return  # it has the record's external id, but the state has forgotten nothing

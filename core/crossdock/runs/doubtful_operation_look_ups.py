@@ -40,7 +40,7 @@ OTHERS = 3  # records that are looked up before a 404 is believed, since one may
 _NO_LOOK_UP = "to record it without a look-up, add --no-lookup"
 
 
-class Candidate(Struct, frozen=True):
+class CandidateRecord(Struct, frozen=True):
     """A record on the platform that may be the one in doubt.
 
     Attributes:
@@ -56,7 +56,7 @@ class Candidate(Struct, frozen=True):
     bound_to: str | None
 
 
-class LookUps:
+class TargetLookUps:
     """The requests of one command, sent in sequence, each with a token of the rate limit."""
 
     def __init__(self, target: Target, client: Client, allowance: RequestAllowance, clock: Clock, state: State) -> None:
@@ -96,7 +96,7 @@ class LookUps:
             return None
         return reason_if_gone_is_unproved(self._target, resource, gone, self._send, is_doubted=bool(others))
 
-    def look_up_candidate_or_refuse(self, intent: Intent, target_id: str) -> Candidate:
+    def look_up_candidate_or_refuse(self, intent: Intent, target_id: str) -> CandidateRecord:
         """Return the record of this id. If it is missing, or another one than that of *intent*, raise ConfigError."""
         try:
             outcome = self._look_up(intent.resource, target_id)
@@ -134,7 +134,7 @@ class LookUps:
         ]
         return f"it differs in {', '.join(differing)}" if differing else ""
 
-    def find_possibly_created_records(self, intent: Intent) -> tuple[list[Candidate], bool]:
+    def find_possibly_created_records(self, intent: Intent) -> tuple[list[CandidateRecord], bool]:
         """Find records that may be the result of a create, the most similar first, and whether all were examined.
 
         A record with an external id is looked up by it. For an invoice, those of the same customer, currency and
@@ -153,7 +153,7 @@ class LookUps:
         if not isinstance(target, PlatformTarget):
             return [], False
         since = self._earliest_creation_time(intent, target)
-        cursor, similar = None, list[Candidate]()
+        cursor, similar = None, list[CandidateRecord]()
         for _ in range(PAGES) if intent.attempts else count():  # it may be as old as any
             text = json_time_text(since)
             listed, cursor = self._list_page(resource, target.list_page_request(resource, text, cursor, PAGE_SIZE))
@@ -182,13 +182,13 @@ class LookUps:
         behind_s = server_clock_lag_s(ping.headers, self._clock.now().timestamp()) or 0
         return (intent.first_sent_at or self._clock.now()) - BEFORE - timedelta(seconds=behind_s)
 
-    def _candidate_from_found_record(self, intent: Intent, found: Outcome) -> Candidate:
+    def _candidate_from_found_record(self, intent: Intent, found: Outcome) -> CandidateRecord:
         held, target_id = found.held or {}, found.target_id or ""
         with self._state.begin_read_only() as tx:
             owners = tx.bindings.records_of_target_ids(intent.scope.target, intent.resource, [target_id])
             bound = next((f"{namespace}:{key}" for _, namespace, _, key in owners), None)
         created, currency = held.get("createdAt"), held.get("currency")
-        return Candidate(
+        return CandidateRecord(
             target_id,
             created if isinstance(created, str) else "",
             currency if isinstance(currency, str) else None,
@@ -236,7 +236,7 @@ class LookUps:
 
 
 @contextmanager
-def begin_look_ups_at_target(project: Project, clock: Clock, target_name: str) -> Iterator[LookUps]:
+def open_look_ups_at_target(project: Project, clock: Clock, target_name: str) -> Iterator[TargetLookUps]:
     """Open look-ups at one target while this process holds the state, which stores the tokens taken."""
     with open_session(project, clock, attempt=None) as session:
         target = session.targets.get(target_name)
@@ -246,7 +246,7 @@ def begin_look_ups_at_target(project: Project, clock: Clock, target_name: str) -
         allowance = RequestAllowance(clock, session.bucket(target), priority="live")
         try:
             with closing(target.client()) as client:
-                yield LookUps(target, client, allowance, clock, session.state)
+                yield TargetLookUps(target, client, allowance, clock, session.state)
         finally:
             with session.state.begin() as tx:
                 tx.buckets.put(target.name, allowance.bucket_state)

@@ -55,7 +55,7 @@ _SEND_AGAIN = "declare reread, or send each with 'crossdock sync STREAM --key KE
 _CUT = "what was read is delivered, and nothing counts as gone"
 
 
-class SecondReading:
+class SecondListReading:
     """Compares two readings of one list, which *again* reads from its beginning.
 
     A record is missed only if another one, which was read before it, leaves the list. That record is missing in the
@@ -290,7 +290,7 @@ class GoneRecords:
         bound = self._bound
         bound.context.run.progress.begin(f"listing the records of {bound.name} that exist", None)
         proof, listed = SnapshotCompleteness(), _ExistingKeys()
-        look = SecondReading(bound, lambda: checked_batches_of_existing_records(bound))
+        look = SecondListReading(bound, lambda: checked_batches_of_existing_records(bound))
         proof.look_again = look.error_if_reread_keys_differ
         try:
             for batch in proof.collect_proofs(

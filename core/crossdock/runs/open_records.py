@@ -30,7 +30,7 @@ from crossdock.values.texts_of_numbers_and_times import awaited_records_text, in
 from crossdock.writing.delivery.in_doubt_and_refusal_rules import MAY_BE_OF_LOST_STATE
 from crossdock.writing.targets.payload_comparison import member_differences
 
-Parent = tuple[str, str, str]
+ParentRecord = tuple[str, str, str]
 """Resource, namespace and key of a record that another one refers to."""
 _Streams = Mapping[tuple[str, str], list[str]]  # by resource and namespace
 
@@ -45,8 +45,8 @@ class WaitingGroup(Struct, frozen=True):
     """
 
     stream: str
-    roots: tuple[Parent, ...]
-    rejected: Mapping[Parent, str]
+    roots: tuple[ParentRecord, ...]
+    rejected: Mapping[ParentRecord, str]
     number: int
     since: datetime
     first_key: str
@@ -65,7 +65,7 @@ def group_waiting_records_by_root_cause(
         _what_parents_wait_for(tx, streams, {parent for each in counts for parent in _parents(each.waits_for)})
     )
     codes = _rejection_code_by_parent(tx, streams, {root for each in roots.values() for root in each})
-    groups: dict[tuple[str, tuple[Parent, ...]], WaitingGroup] = {}
+    groups: dict[tuple[str, tuple[ParentRecord, ...]], WaitingGroup] = {}
     for each in counts:
         ends = tuple(sorted({root for parent in _parents(each.waits_for) for root in roots[parent]}))
         rejected = {root: codes[root] for root in ends if root in codes}
@@ -78,13 +78,15 @@ def group_waiting_records_by_root_cause(
     return sorted(groups.values(), key=lambda group: (group.since, group.stream, group.first_key))
 
 
-def _parents(waits_for: Iterable[Mapping[str, str]]) -> list[Parent]:
+def _parents(waits_for: Iterable[Mapping[str, str]]) -> list[ParentRecord]:
     return [(each["resource"], each["namespace"], each["key"]) for each in waits_for]
 
 
-def _what_parents_wait_for(tx: Transaction, streams: _Streams, parents: set[Parent]) -> dict[Parent, list[Parent]]:
+def _what_parents_wait_for(
+    tx: Transaction, streams: _Streams, parents: set[ParentRecord]
+) -> dict[ParentRecord, list[ParentRecord]]:
     """Return what each of *parents* waits for, and so on; an empty list for one that does not wait."""
-    found: dict[Parent, list[Parent]] = {}
+    found: dict[ParentRecord, list[ParentRecord]] = {}
     while parents:
         found |= {parent: [] for parent in parents}
         for stream, hashes in _parent_key_hashes_by_stream(streams, parents):
@@ -94,7 +96,9 @@ def _what_parents_wait_for(tx: Transaction, streams: _Streams, parents: set[Pare
     return found
 
 
-def _rejection_code_by_parent(tx: Transaction, streams: _Streams, parents: set[Parent]) -> dict[Parent, str]:
+def _rejection_code_by_parent(
+    tx: Transaction, streams: _Streams, parents: set[ParentRecord]
+) -> dict[ParentRecord, str]:
     return {
         hashes[key_hash]: code
         for stream, hashes in _parent_key_hashes_by_stream(streams, parents)
@@ -102,7 +106,9 @@ def _rejection_code_by_parent(tx: Transaction, streams: _Streams, parents: set[P
     }
 
 
-def _parent_key_hashes_by_stream(streams: _Streams, parents: set[Parent]) -> Iterable[tuple[str, dict[int, Parent]]]:
+def _parent_key_hashes_by_stream(
+    streams: _Streams, parents: set[ParentRecord]
+) -> Iterable[tuple[str, dict[int, ParentRecord]]]:
     places = defaultdict(list)
     for resource, namespace, key in parents:
         places[resource, namespace].append(key)
@@ -112,13 +118,13 @@ def _parent_key_hashes_by_stream(streams: _Streams, parents: set[Parent]) -> Ite
             yield stream, hashes
 
 
-def _root_causes(waits: Mapping[Parent, list[Parent]]) -> dict[Parent, set[Parent]]:
+def _root_causes(waits: Mapping[ParentRecord, list[ParentRecord]]) -> dict[ParentRecord, set[ParentRecord]]:
     """Return where the chains from each record end; in a cycle of waiting records, at itself."""
     children = defaultdict(list)
     for child, parents in waits.items():
         for parent in parents:
             children[parent].append(child)
-    roots: dict[Parent, set[Parent]] = {each: set() for each in waits}
+    roots: dict[ParentRecord, set[ParentRecord]] = {each: set() for each in waits}
     for root in [each for each, parents in waits.items() if not parents]:
         reached = [root]
         while reached:
@@ -145,7 +151,7 @@ _WITHOUT_SOURCE = frozenset({RecordState.UNVERIFIED.option_value, RecordState.IN
 _SHOWN_ROOTS = 3  # of a group that waits for many records
 
 
-def filter_of_options(
+def record_filter_from_options(
     stream: str | None, key: str | None, reason: str | None, since: datetime | None, file: str | None = None
 ) -> RecordFilter:
     """Return the choice of the options. *key* is as in the source or as listed."""
@@ -443,14 +449,14 @@ _UNVERIFIED, _WAITING, _INBOX = (
 T = TypeVar("T")
 
 
-class OpenPage(Struct, frozen=True):
+class OpenRecordPage(Struct, frozen=True):
     """Some records in the order of their list. *after* is the place of the last one; empty if no more follow."""
 
     items: Sequence[Item]
     after: str
 
 
-class OpenGroup(Struct, frozen=True):
+class OpenRecordGroup(Struct, frozen=True):
     """Records of one stream that are open for the same reason.
 
     Attributes:
@@ -468,7 +474,7 @@ class OpenGroup(Struct, frozen=True):
     example: str
     choice: Mapping[str, str]
     first_run: int | None = None
-    waits_for: Sequence[Parent] = field(default=())
+    waits_for: Sequence[ParentRecord] = field(default=())
 
 
 def page_of_open_records(
@@ -480,7 +486,7 @@ def page_of_open_records(
     after: str,
     limit: int,
     group: WaitingGroup | None = None,
-) -> OpenPage:
+) -> OpenRecordPage:
     """Return at most *limit* records in the state *kind* that follow *after*, which an earlier page gave.
 
     Args:
@@ -491,9 +497,9 @@ def page_of_open_records(
         ConfigError: If *after* is not a place of such a list.
     """
     if not may_state_match(choice, kind):
-        return OpenPage([], "")
+        return OpenRecordPage([], "")
     items, places = _read_items(tx, kind, choice, scopes, after, limit + 1, group)
-    return OpenPage(items[:limit], key_text(places[limit - 1]) if len(items) > limit else "")
+    return OpenRecordPage(items[:limit], key_text(places[limit - 1]) if len(items) > limit else "")
 
 
 def _read_items(
@@ -580,7 +586,7 @@ def group_open_records(
     waiting: Sequence[WaitingGroup],
     *,
     by_source: bool = False,
-) -> list[OpenGroup]:
+) -> list[OpenRecordGroup]:
     """Return at most `MOST_GROUPS` groups of the records of *choice*, the largest first, or the longest waiting.
 
     Args:
@@ -590,14 +596,14 @@ def group_open_records(
     """
     if not may_state_match(choice, kind):
         return []
-    found: Iterator[OpenGroup]
+    found: Iterator[OpenRecordGroup]
     if kind == _WAITING:
         found = (_waiting_group_as_open_group(each) for each in waiting)
     elif kind in STATUSES:
         found = _intent_groups(tx, kind, choice)
     elif kind == _INBOX:
         found = (
-            OpenGroup(each.stream, "", each.number, each.since, each.error or "", {"stream": each.stream})
+            OpenRecordGroup(each.stream, "", each.number, each.since, each.error or "", {"stream": each.stream})
             for each in tx.inbox.groups_by_stream(choice)
         )
     elif kind == _UNVERIFIED:
@@ -624,39 +630,43 @@ def _hash_as_group_name(group: WaitingGroup) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _waiting_group_as_open_group(group: WaitingGroup) -> OpenGroup:
+def _waiting_group_as_open_group(group: WaitingGroup) -> OpenRecordGroup:
     example = f"waits for {root_causes_text(group)}"
     choice = {"stream": group.stream, "group": _hash_as_group_name(group)}
-    return OpenGroup(group.stream, "", group.number, group.since, example, choice, waits_for=group.roots)
+    return OpenRecordGroup(group.stream, "", group.number, group.since, example, choice, waits_for=group.roots)
 
 
-def _dead_letter_groups(tx: Transaction, status: str, choice: RecordFilter, *, by_source: bool) -> Iterator[OpenGroup]:
+def _dead_letter_groups(
+    tx: Transaction, status: str, choice: RecordFilter, *, by_source: bool
+) -> Iterator[OpenRecordGroup]:
     for each in tx.dead_letters.groups_by_reason(status, choice, by_source=by_source, limit=MOST_GROUPS):
         parameters = {"stream": each.stream, "reason": each.code} | ({"file": each.source} if each.source else {})
         example = (
             "" if by_source else _first_message(tx, status, structs.replace(choice, stream=each.stream, code=each.code))
         )
-        yield OpenGroup(each.stream, each.code, each.number, each.first_at, example, parameters, each.first_run_id)
+        yield OpenRecordGroup(
+            each.stream, each.code, each.number, each.first_at, example, parameters, each.first_run_id
+        )
 
 
 def _first_message(tx: Transaction, status: str, choice: RecordFilter) -> str:
     return "".join(each["message"] for each in tx.dead_letters.page(status, choice, after=None, limit=1))
 
 
-def _intent_groups(tx: Transaction, kind: str, choice: RecordFilter) -> Iterator[OpenGroup]:
+def _intent_groups(tx: Transaction, kind: str, choice: RecordFilter) -> Iterator[OpenRecordGroup]:
     found = tx.intents.groups_by_stored_batch(STATUSES[kind], choice, limit=MOST_GROUPS)
     files = tx.batches.facts_by_id({each.batch_id for each in found if each.batch_id is not None})
     firsts = intent_items(tx, tx.intents.intents_with_ids([each.first_id for each in found]), kind)
     for each, item in zip(found, firsts, strict=True):
         file = files.get(each.batch_id or 0)
         parameters = {"stream": each.stream} | ({} if file is None else {"batch": file.name})
-        yield OpenGroup(
+        yield OpenRecordGroup(
             each.stream, "" if file is None else file.name, each.number, each.since, item["why"], parameters
         )
 
 
-def _unverified_groups(tx: Transaction, scopes: Mapping[Scope, str]) -> Iterator[OpenGroup]:
+def _unverified_groups(tx: Transaction, scopes: Mapping[Scope, str]) -> Iterator[OpenRecordGroup]:
     for scope, number in sorted(tx.unverified.unverified_binding_counts_by_scope(), key=lambda each: -each[1]):
         if scope in scopes:
             parameters = {"stream": scopes[scope]}
-            yield OpenGroup(scopes[scope], "", number, None, f"to be compared with {scope.target}", parameters)
+            yield OpenRecordGroup(scopes[scope], "", number, None, f"to be compared with {scope.target}", parameters)

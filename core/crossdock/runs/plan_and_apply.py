@@ -40,7 +40,7 @@ PLANNED = "the source changed while the plan was applied", "plan again"
 """The error for a changed source of an approved plan, and its hint."""
 
 
-class DigestFile(ConfigModel):
+class SavedHashesFile(ConfigModel):
     """What was planned, as hashes and counts, without data of records.
 
     Attributes:
@@ -100,7 +100,7 @@ class ExpectedInput(StreamInput):
         raise_if_input_changed(self._bound, self.digest, self._expected_digest, self._refusal)
 
 
-class PlanFile(DigestFile):
+class PlanFile(SavedHashesFile):
     """A plan as hashes, without data of records.
 
     Attributes:
@@ -215,7 +215,7 @@ def apply_sync_plan_if_unchanged(
             )
         made = _plan_file_with_hashes(project, approved.selection, planned, digest)
         if made != (approved if approved.settings else approved.model_copy(update={"settings": made.settings})):
-            raise outdated_error("crossdock plan")
+            raise plan_outdated_error("crossdock plan")
         run = ActiveRun(session, progress, interrupt, attempt=attempt)
 
         def source(bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
@@ -224,7 +224,7 @@ def apply_sync_plan_if_unchanged(
         return run.execute(project.selected_streams(approved.selection), source)
 
 
-def outdated_error(command: str) -> RefusedError:
+def plan_outdated_error(command: str) -> RefusedError:
     message = "the plan is out of date: the source, the state, the config or the platform has changed"
     return RefusedError(message, hint=f"make a new plan: {command} -o PLAN", code="plan_outdated")
 

@@ -62,7 +62,7 @@ class Difference(Struct, frozen=True):
     place: str = ""
 
 
-class Correction(Struct, frozen=True):
+class BindingCorrection(Struct, frozen=True):
     """The corrected facts about a record. `binding` and `held` are None if the platform does not have the record."""
 
     scope: Scope
@@ -146,7 +146,7 @@ class TargetRecordComparison:
         self._lost: list[tuple[Scope, Binding]] = []  # without a name, whose id is missing or another record's
         self._moves: dict[str, tuple[Held | None, Held | None]] = {}  # by id: what the state says, what is held
         self.differences: dict[tuple[Scope, str], Difference] = {}
-        self.corrections: dict[tuple[Scope, int], Correction] = {}
+        self.corrections: dict[tuple[Scope, int], BindingCorrection] = {}
         self.state_totals = ResourceTotals()
 
     # ---- pages
@@ -347,7 +347,7 @@ class TargetRecordComparison:
             if difference is None or difference.difference != "duplicate":
                 self._add_difference(Difference("diverged" if bound else "extra", scope, key, target_id, remark=remark))
             before = earlier.before if earlier else bound  # with the content that an unverified binding leaves out
-            self.corrections[scope, key_hash] = Correction(scope, key_hash, key, found, before, {})
+            self.corrections[scope, key_hash] = BindingCorrection(scope, key_hash, key, found, before, {})
 
     def _find_lost_by_content(self) -> None:
         """Find records without an external id by their content. A record that is not found is created again."""
@@ -388,7 +388,7 @@ class TargetRecordComparison:
     def is_unsettled(self, scope: Scope, binding: Binding) -> bool:
         return (scope, binding.key_hash) in self._unsettled
 
-    def pop_corrections(self) -> dict[tuple[Scope, int], Correction]:
+    def pop_corrections(self) -> dict[tuple[Scope, int], BindingCorrection]:
         """Return the corrections so far, and remove their differences: the caller writes them now."""
         found, self.corrections = self.corrections, {}
         self.differences = {place: each for place, each in self.differences.items() if each.difference != "diverged"}
@@ -459,7 +459,7 @@ class TargetRecordComparison:
 
     def _add_correction(self, scope: Scope, before: Binding, binding: Binding | None, held: Held | None) -> None:
         place = scope, before.key_hash
-        self.corrections[place] = Correction(scope, before.key_hash, before.key, binding, before, held)
+        self.corrections[place] = BindingCorrection(scope, before.key_hash, before.key, binding, before, held)
 
 
 def customer_and_items_hash(payload: Mapping[str, Any]) -> str:

@@ -146,7 +146,7 @@ class RecordSearch:
 Row = dict[str, Any]
 
 
-class Event(Struct, frozen=True):
+class RecordEvent(Struct, frozen=True):
     """What happened to a record *at* some time.
 
     Attributes:
@@ -161,7 +161,7 @@ class Event(Struct, frozen=True):
     status: str = ""
 
 
-def add_changed_members(loaded: Project, tx: Transaction, history: RecordHistory) -> None:
+def add_changed_members_to_operations(loaded: Project, tx: Transaction, history: RecordHistory) -> None:
     """Add to each operation of *history* the members that it ``changed``, without personal values."""
     scope, rows = history.scope, history.operations
     changes = tx.record_history.payloads_of_updates(scope, rows[0]["key_hash"]) if scope and rows else {}
@@ -228,42 +228,42 @@ def history_lines(history: RecordHistory) -> Iterator[str]:
         yield f"  waiting since {instant_text(row['since'])} for {awaited_records_text(row['waits_for'])}"
 
 
-def events_of_record(history: RecordHistory) -> list[Event]:
+def events_of_record(history: RecordHistory) -> list[RecordEvent]:
     """Return all that happened to a record, the oldest first, and what is to happen last."""
     found = [event for row in history.operations for event in events_of_operation(row)]
     for row in history.dead_letters:
         attempts = f", {row['attempts']} times since run {row['first_run_id']}" if row["attempts"] > 1 else ""
         text = f"{row['status']}{attempts}: {dead_letter_reason_text(row)}"
-        found.append(Event(row["refused_at"], text, row, status=row["status"]))
+        found.append(RecordEvent(row["refused_at"], text, row, status=row["status"]))
     found += [
-        Event(row["since"], f"waiting for {awaited_records_text(row['waits_for'])}", row, status="waiting")
+        RecordEvent(row["since"], f"waiting for {awaited_records_text(row['waits_for'])}", row, status="waiting")
         for row in history.waits
     ]
     return sorted(found, key=lambda each: (each.at is None, each.at))
 
 
-def events_of_operation(row: Row) -> Iterator[Event]:
+def events_of_operation(row: Row) -> Iterator[RecordEvent]:
     """Yield what happened to one operation, in the order of its steps."""
     text = f"run {row['run_id']}: {row['operation']} {row['resource']} no. {row['counter']}"
     text += f" from {place_text(row)}, key {row['idempotency_key']}"
-    yield Event(row["created_at"], text, row, is_first=True)
+    yield RecordEvent(row["created_at"], text, row, is_first=True)
     acknowledged = [each for each in row["sendings"] if each["outcome"] == ACKNOWLEDGED]
     for attempt in (each for each in row["sendings"] if each not in acknowledged):
         result = f"{attempt['outcome']}{_http_status_text(attempt)} {attempt['message']}".rstrip()
-        yield Event(attempt["ended_at"], f"attempt {attempt['number']}: {result}", row)
+        yield RecordEvent(attempt["ended_at"], f"attempt {attempt['number']}: {result}", row)
     if file := row["file"]:
         place = f"record {row['place'] + 1} of {file.records:,} in {file.name}, file number {file.number}"
-        yield Event(file.created_at, f"{place}, SHA-256 {file.sha256[:16]}", row)
+        yield RecordEvent(file.created_at, f"{place}, SHA-256 {file.sha256[:16]}", row)
         if file.handed_over_at:
             due = f", to be acknowledged by {instant_text(file.due_at)}" if file.due_at else ""
-            yield Event(file.handed_over_at, f"handed over{due}", row)
+            yield RecordEvent(file.handed_over_at, f"handed over{due}", row)
     for each in acknowledged:
-        yield Event(each["ended_at"], f"{ACKNOWLEDGED} {each['message']}", row)
+        yield RecordEvent(each["ended_at"], f"{ACKNOWLEDGED} {each['message']}", row)
     if row["resolved_at"]:
         was = "" if row["settled_at"] == row["resolved_at"] else "not "
-        yield Event(row["resolved_at"], f"resolved as {was}delivered", row)
+        yield RecordEvent(row["resolved_at"], f"resolved as {was}delivered", row)
     times = f", {row['attempts']} attempts" if row["attempts"] > 1 else ""
-    yield Event(row["settled_at"], f"{row['status']}{_http_status_text(row)}{times}", row, status=row["status"])
+    yield RecordEvent(row["settled_at"], f"{row['status']}{_http_status_text(row)}{times}", row, status=row["status"])
 
 
 def changed_lines(row: Row) -> Iterator[str]:

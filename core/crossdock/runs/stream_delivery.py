@@ -19,7 +19,7 @@ from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.waiting_for_late_files import LateError
-from crossdock.runs.adoptable_record_reading import RunAdoptions
+from crossdock.runs.adoptable_record_reading import AdoptionMatchersOfRun
 from crossdock.runs.binding_verification import resources_written_by_streams
 from crossdock.runs.planning import update_limits
 from crossdock.runs.planning.mapping_to_drafts import AuthorCodeFailureCounter
@@ -124,7 +124,7 @@ class StreamRunner:
         report: Report,
         timings: Timings,
         scopes: Iterable[Scope],
-        matches: RunAdoptions,
+        matches: AdoptionMatchersOfRun,
         place: str = "",
     ) -> None:
         self._run, self._state, self._target, self._dispatcher = run, run.state, target, dispatcher

@@ -38,7 +38,7 @@ from crossdock.runs.batches_read_from_connector import (
     converting_errors_of_stream_method,
     pull_checked_batches,
 )
-from crossdock.runs.gone_records import GoneRecords, SecondReading, is_list_due_again
+from crossdock.runs.gone_records import GoneRecords, SecondListReading, is_list_due_again
 from crossdock.runs.imported_file_log import mapping_changed_since_text
 from crossdock.runs.parts_between_checkpoints import CheckpointedReading, UnsortedError
 from crossdock.runs.planning.contributions_and_own_writes import Contributions
@@ -76,7 +76,7 @@ class SourcePhases:
         self._changes = self._begin_reading_in_parts(
             given, declared, whole=whole, doubt_of_list=self._reason_list_is_incomplete
         )
-        self._look = SecondReading(bound, lambda: pull_checked_batches(bound, given))
+        self._look = SecondListReading(bound, lambda: pull_checked_batches(bound, given))
         self._list: CheckpointedReading | None = None
         self._cursor: str | None = None
         self._seen: list[pl.DataFrame] = []
@@ -197,7 +197,7 @@ class SourcePhases:
         run.progress.begin(f"reading {name} in full", None)
         self._list, self._look = (
             self._begin_reading_in_parts(None, None, whole=True),
-            SecondReading(bound, lambda: pull_checked_batches(bound, None)),
+            SecondListReading(bound, lambda: pull_checked_batches(bound, None)),
         )
         return self._batches_of_full_list(self._list, proof)
 
@@ -327,9 +327,9 @@ class StreamInput:
         self._gone = GoneRecords(bound, state)
         self._waits = IdleWaitSeparator(bound, takes_up_all=whole or digested)
         load_keys_stored_before_trimming(bound, state)
-        self._begin_part()
+        self._reset_part()
 
-    def _begin_part(self) -> None:
+    def _reset_part(self) -> None:
         self._waits.reset()
         self._waiting: list[WaitingRecord] = []
         self._reset_latest_records()
@@ -354,7 +354,7 @@ class StreamInput:
     def read_next_part(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         """Read the source, compare it with the state, and count what needs no decision. A failure imports nothing."""
         bound, name, decides_waiting = self._bound, self._bound.name, self._begin_part_and_return_decides_waiting()
-        self._begin_part()
+        self._reset_part()
         with self._state.begin_read_only() as tx:
             if self._phases and decides_waiting:
                 seen = set(self._phases.keys_of_earlier_phases[KEY_HASH].to_list())

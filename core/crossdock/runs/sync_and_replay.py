@@ -35,7 +35,7 @@ _NAMED = 3  # records that a note names
 _MISSING = "missing"  # the reason of records that the target has no longer
 
 
-class ReplayInput:
+class DeadLettersInput:
     """The dead letters of one stream. That of a removal repeats the removal, if the stream still removes records.
 
     A record that is chosen by its key, or as missing, and that the target turns out not to have once more, is created
@@ -248,8 +248,8 @@ def replay(
             raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint, code="record_unknown")
         run = ActiveRun(session, progress, interrupt, "live", attempt=attempt)
 
-        def dead_letters(bound: BoundStream, tally: Tally, _: int) -> ReplayInput:
-            return ReplayInput(bound, session.state, tally, choice, run.note)
+        def dead_letters(bound: BoundStream, tally: Tally, _: int) -> DeadLettersInput:
+            return DeadLettersInput(bound, session.state, tally, choice, run.note)
 
         remark = None if found else _no_match_text(choice)
         return run.execute(names, dead_letters, reads=False, count_open_records_of=known, remark=remark)

@@ -68,7 +68,7 @@ class AllowanceSummary(Struct, frozen=True):
         )
 
 
-def timing_document(run: RunRecord) -> dict[str, Any]:
+def slowest_steps_and_allowance_document(run: RunRecord) -> dict[str, Any]:
     if run.timings is None:
         return {}
     steps = [
@@ -287,13 +287,13 @@ def _record_counts_by_term(records: Mapping[str, int]) -> dict[str, int]:
 Cells = tuple[str, int, int, str]
 
 
-def api_rows(apis: Mapping[str, Any]) -> Iterator[Cells]:
+def api_usage_table_rows(apis: Mapping[str, Any]) -> Iterator[Cells]:
     for name, usage in apis.items():
         yield name, usage["requests"], usage["throttled"], duration_text(timedelta(milliseconds=usage["waited_ms"]))
 
 
-def api_sentences(apis: Mapping[str, Any]) -> Iterator[str]:
-    for name, requests, throttled, waited in api_rows(apis):
+def api_usage_sentences(apis: Mapping[str, Any]) -> Iterator[str]:
+    for name, requests, throttled, waited in api_usage_table_rows(apis):
         wait = f", waited {waited} for the rate limit" if apis[name]["waited_ms"] >= 1000 else ""
         yield f"{name}: {count_with_noun(requests, 'API request')} ({throttled:,} throttled){wait}"
 

@@ -16,7 +16,7 @@ from tests.unit.state.samples import SCOPE, binding
 
 from crossdock.config.project import project
 from crossdock.config.project.project import Project
-from crossdock.migration.sign_off import Obstacle, sign_off_obstacles
+from crossdock.migration.sign_off import SignOffObstacle, sign_off_obstacles
 from crossdock.migration.sign_off_report import Document, Signature, sign_off_report
 from crossdock.migration.waves import WaveStatus, wave_status, waves_numbered_in_config_order
 from crossdock.pacing.token_bucket import Forecast
@@ -118,7 +118,7 @@ class LoadedMigration:
             for wave in waves_numbered_in_config_order(self.project)
         ]
 
-    def obstacles(self) -> Sequence[Obstacle]:
+    def obstacles(self) -> Sequence[SignOffObstacle]:
         with self.state.begin_read_only() as tx:
             scopes: dict[str, Scope] = self.project.scope_by_stream
             return list(sign_off_obstacles(tx, self.migration(tx), self.waves(tx), scopes, self.now))

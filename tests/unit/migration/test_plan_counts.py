@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.report_page import dead_letter, waiting
 
-from crossdock.migration.rehearsal import EXAMPLES, PlanCounts
+from crossdock.migration.rehearsal import EXAMPLES, PlannedOutcomeCounts
 from crossdock.state import RecordIdentity, Scope
 from crossdock.values.raw_rows_and_records import Record
 from crossdock.writing.delivery.operations_and_intents import Operation
@@ -14,7 +14,7 @@ SCOPES = {"wms.invoices": Scope("platform", "invoice", "wms"), "wms.customers": 
 
 def test_rejected_records_are_counted_by_reason_with_examples() -> None:
     """All are counted, and the first few shown with their place; never their data."""
-    decisions = PlanCounts(SCOPES, {})
+    decisions = PlannedOutcomeCounts(SCOPES, {})
     listener = decisions.listener()
     for number in range(EXAMPLES + 2):
         listener.refused(dead_letter(number))
@@ -27,7 +27,7 @@ def test_rejected_records_are_counted_by_reason_with_examples() -> None:
 
 def test_a_reference_will_not_resolve_for_a_reason() -> None:
     """The record is rejected, waits itself, or was never read."""
-    decisions = PlanCounts(SCOPES, {})
+    decisions = PlannedOutcomeCounts(SCOPES, {})
     listener = decisions.listener()
     listener.refused(dead_letter(1, stream="wms.customers", key="C1"))
     listener.waiting(waiting(2, stream="wms.customers", key="C2"))
@@ -47,7 +47,7 @@ def operation(stream: str, **after: object) -> Operation:
 
 def test_references_to_a_later_wave_are_counted_once_for_each_record() -> None:
     """A placeholder anywhere in the payload counts; a record of another resource or an id does not."""
-    decisions = PlanCounts(SCOPES, {"wms.invoices": {"<product wms:": "goods"}})
+    decisions = PlannedOutcomeCounts(SCOPES, {"wms.invoices": {"<product wms:": "goods"}})
     listener = decisions.listener()
     item = {"productId": "<product wms:P1>"}
     listener.operation(operation("wms.invoices", items=[item, item], customerId="<customer wms:C1>"))

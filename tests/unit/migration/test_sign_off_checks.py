@@ -10,7 +10,7 @@ from tests.report_page import AT, dead_letter, waiting
 from tests.unit.migration.loaded_migration import LATER, SOURCES, LoadedMigration, freeze, reconciliation
 from tests.unit.state.samples import intent
 
-from crossdock.migration.sign_off import Obstacle, SignOffIncompleteError, obstacle_if_exceptions_unaccepted
+from crossdock.migration.sign_off import SignOffIncompleteError, SignOffObstacle, obstacle_if_exceptions_unaccepted
 from crossdock.state import Transaction
 
 Change = Callable[[LoadedMigration, Transaction], object]
@@ -178,7 +178,9 @@ def test_exceptions_need_a_reason(ready: LoadedMigration) -> None:
 
 def test_all_obstacles_are_shown() -> None:
     """Each on two lines, with exit code 4."""
-    error = SignOffIncompleteError("acme", [Obstacle("paused", "resume"), Obstacle("not frozen", "freeze")])
+    error = SignOffIncompleteError(
+        "acme", [SignOffObstacle("paused", "resume"), SignOffObstacle("not frozen", "freeze")]
+    )
     assert str(error).splitlines() == [
         "acme cannot be signed off:",
         "- paused",

@@ -49,7 +49,7 @@ def test_a_run_without_timings() -> None:
     """A killed run has no timings, and one that sent nothing has no allowance."""
     killed = RunRecord(1, None, "2026-03-29", AT, None, "incomplete", 0, 0, None, None)
     assert (
-        tables_and_sentences_of_run.timing_document(killed),
+        tables_and_sentences_of_run.slowest_steps_and_allowance_document(killed),
         tables_and_sentences_of_run.slowest_steps(killed),
         tables_and_sentences_of_run.allowance_summary(killed),
     ) == (
@@ -57,7 +57,7 @@ def test_a_run_without_timings() -> None:
         [],
         None,
     )
-    assert tables_and_sentences_of_run.timing_document(run()) == {
+    assert tables_and_sentences_of_run.slowest_steps_and_allowance_document(run()) == {
         "slowest_steps": [],
         "allowance": None,
         "apis": {},
@@ -66,7 +66,7 @@ def test_a_run_without_timings() -> None:
 
 def test_the_facts_for_scripts() -> None:
     """JSON has the same numbers, in seconds and percent."""
-    assert tables_and_sentences_of_run.timing_document(
+    assert tables_and_sentences_of_run.slowest_steps_and_allowance_document(
         run(steps=[["a", 0, 2_000], ["b", 2_000, 1_000]], samples=[[0, 8], [1_500, 0], [2_000, 1]])
     ) == {
         "slowest_steps": [

@@ -26,11 +26,11 @@ def go(wave: str, by: str, config: Path) -> None:
     If more is open after a later load, the gate closes again.
     """
     from crossdock.migration import pause_resume_and_approve
-    from crossdock.migration.waves import wave_named, waves_numbered_in_config_order
+    from crossdock.migration.waves import find_wave_or_raise, waves_numbered_in_config_order
     from crossdock.values.clock import SystemClock
 
     loaded = load_project(config)
-    chosen = wave_named(waves_numbered_in_config_order(loaded), wave)
+    chosen = find_wave_or_raise(waves_numbered_in_config_order(loaded), wave)
     status = pause_resume_and_approve.approve_loaded_wave(loaded, chosen, clock=SystemClock(), by=by)
     print_sentences(f"{chosen}: {by} lets the migration go on with this open: {status.open}")
 

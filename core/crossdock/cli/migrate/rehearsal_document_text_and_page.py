@@ -19,8 +19,14 @@ from crossdock.values.texts_of_numbers_and_times import count_with_noun, duratio
 
 if TYPE_CHECKING:
     from crossdock.migration import source_profile
-    from crossdock.migration.planned_creates_already_on_platform import Match
-    from crossdock.migration.rehearsal import PlanCounts, RehearsalResult, Rejected, StreamCounts, WaveForecast
+    from crossdock.migration.planned_creates_already_on_platform import MatchOnPlatform
+    from crossdock.migration.rehearsal import (
+        PlannedOutcomeCounts,
+        RehearsalResult,
+        Rejected,
+        StreamCounts,
+        WaveForecast,
+    )
     from crossdock.migration.source_profile import SourceProfile
 
 _MOST_EXAMPLES = 5
@@ -94,7 +100,7 @@ def _stream_document(rehearsed: RehearsalResult, name: str, *, raw: bool) -> dic
     }
 
 
-def _match_document(found: Match) -> dict[str, Any]:
+def _match_document(found: MatchOnPlatform) -> dict[str, Any]:
     return {"key": found.key, "id": found.target_id} | ({"message": found.why} if found.why else {})
 
 
@@ -115,7 +121,7 @@ def _rejected_document(found: Rejected) -> dict[str, Any]:
 
 
 def _unresolved_references_document(
-    planned_counts: PlanCounts, found: StreamCounts, resource: str, namespace: str
+    planned_counts: PlannedOutcomeCounts, found: StreamCounts, resource: str, namespace: str
 ) -> dict[str, Any]:
     missing = found.missing[resource, namespace]
     why = {key: planned_counts.missing_parent_reason((resource, namespace, key)) for key in missing}

@@ -14,7 +14,7 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.reading.sources.run_context import SourceContext, create_run_folder
 from crossdock.runs.active_run import REPAIR, ActiveRun
 from crossdock.runs.imported_file_log import EmptyIntakeLog
-from crossdock.runs.plan_and_apply import DecisionHash, PlanFile, outdated_error, raise_if_input_changed
+from crossdock.runs.plan_and_apply import DecisionHash, PlanFile, plan_outdated_error, raise_if_input_changed
 from crossdock.runs.plan_result import PlanListener
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.platform_and_state_comparison import is_compared_by_reconciliation
@@ -163,7 +163,7 @@ def apply_repair_if_unchanged(
 ) -> Report:
     """Apply *approved* if a new reconciliation finds the same, else raise RefusedError. The report has later errors."""
     if not {*approved.selection} <= project.scope_by_stream.keys():
-        raise outdated_error("crossdock reconcile")
+        raise plan_outdated_error("crossdock reconcile")
     with open_session(project, clock, attempt=_ATTEMPT) as session:
         with session.state.begin_read_only() as tx:
             undo_in_progress.raise_if_undo_in_progress(tx)
@@ -174,7 +174,7 @@ def apply_repair_if_unchanged(
         for error in found.errors.values():
             raise error
         if again != approved:
-            raise outdated_error("crossdock reconcile")
+            raise plan_outdated_error("crossdock reconcile")
         part = migration_part_of_repair(session, names)
         run = ActiveRun(session, progress, interrupt, attempt=_ATTEMPT, part=part, purpose=REPAIR)
 

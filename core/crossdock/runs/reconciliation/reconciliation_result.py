@@ -16,7 +16,13 @@ from crossdock.errors import CrossdockError, worst_exit_code
 from crossdock.mapping.resource_types import RESOURCES, make_platform_external_id
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.runs.planning.references import external_id_in_placeholder
-from crossdock.runs.platform_and_state_comparison import CLASSES, Correction, Difference, DifferenceClass, InDoubtResult
+from crossdock.runs.platform_and_state_comparison import (
+    CLASSES,
+    BindingCorrection,
+    Difference,
+    DifferenceClass,
+    InDoubtResult,
+)
 from crossdock.runs.resource_control_totals import OTHERS, ResourceTotals, add_exactly
 from crossdock.state import Intent, Scope, Transaction
 from crossdock.writing.delivery.operations_and_intents import Operation
@@ -85,7 +91,7 @@ class Reconciliation(Struct):
     known: Counter[str] = field(default_factory=Counter)
     differences: dict[tuple[Scope, str], Difference] = field(default_factory=dict)
     undelivered: dict[tuple[DifferenceClass, str, int], Difference] = field(default_factory=dict)
-    corrections: dict[tuple[Scope, int], Correction] = field(default_factory=dict)
+    corrections: dict[tuple[Scope, int], BindingCorrection] = field(default_factory=dict)
     settled: list[tuple[Intent, InDoubtResult]] = field(default_factory=list)
     removals: list[Operation] = field(default_factory=list)
     operations: Counter[str] = field(default_factory=Counter)

@@ -29,9 +29,9 @@ from crossdock.runs.planning.removals import Removals
 from crossdock.runs.planning.update_limits import UpdateCandidates
 from crossdock.runs.platform_and_state_comparison import (
     UNKNOWN,
+    BindingCorrection,
     BindingsByTargetId,
     ComparedResource,
-    Correction,
     Difference,
     DifferenceClass,
     TargetRecordComparison,
@@ -448,7 +448,7 @@ class SourceComparison:
         self._add_to_source_totals(scope, identity.key_hash, after)
         self._add_difference("extra", scope, identity.key, target_id, remark=UNKNOWN)
         binding = Binding(identity.key_hash, identity.key, target_id, None, identity.position, "import", after, None, 0)
-        made = Correction(scope, identity.key_hash, identity.key, binding, None, after)
+        made = BindingCorrection(scope, identity.key_hash, identity.key, binding, None, after)
         self._found.corrections[scope, identity.key_hash] = made
         return True
 

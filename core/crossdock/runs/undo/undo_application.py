@@ -14,8 +14,8 @@ from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.errors import ConfigError, add_code_to_first_line
 from crossdock.reading.sources.stream_input_report import listed_names_text
 from crossdock.runs.active_run import UNDO, ActiveRun
-from crossdock.runs.audit_log import Change, change_state_exclusively_with_audit
-from crossdock.runs.plan_and_apply import PlanFile, outdated_error
+from crossdock.runs.audit_log import AuditedChange, change_state_exclusively_with_audit
+from crossdock.runs.plan_and_apply import PlanFile, plan_outdated_error
 from crossdock.runs.planning import undo_in_progress
 from crossdock.runs.planning.mapping_to_drafts import AuthorCodeFailureCounter
 from crossdock.runs.planning.removals import Removals
@@ -86,7 +86,7 @@ class AbandonedUndo(Struct, frozen=True):
 def give_up_begun_undo(project: Project, *, clock: Clock) -> AbandonedUndo:
     """Abandon the begun undo: what it has done stays, and its streams are synced again."""
 
-    def end(tx: Transaction, change: Change) -> AbandonedUndo:
+    def end(tx: Transaction, change: AuditedChange) -> AbandonedUndo:
         begun = tx.begun_undos.listed()
         if not begun:
             raise ConfigError("no undo has begun", hint="'crossdock undo RUN -o PLAN' plans one", code="undo_missing")
@@ -126,7 +126,7 @@ class _Application:
         undo = UndoFacts(session, self._undone, self._progress)
         found, again = plan_undo_from_facts(undo, take, self._progress)
         if again != self._approved:
-            raise outdated_error("crossdock undo")
+            raise plan_outdated_error("crossdock undo")
         with self._run.recording_start_and_end(set(found.streams)):
             plan, at = self._approved.model_dump(mode="json"), session.clock.now()
             run_id = self._run.report.run

@@ -59,8 +59,10 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "listed": Failpoint("crossdock.reading.transport.sftp_store", "SftpSession.list", "stream"),
     "downloaded": Failpoint("crossdock.reading.transport.sftp_store", "SftpSession.fetch", "stream"),
     "spooled": Failpoint("pathlib", "Path.replace", "stream"),
-    "batch_read": Failpoint("crossdock.delta.latest_records", "prepare", "stream"),
-    "accepted": Failpoint("crossdock.runs.imported_file_log", "StateIntake.record_accepted_files", "stream", _BOTH),
+    "batch_read": Failpoint("crossdock.delta.latest_records", "add_key_filter_and_fingerprint_columns", "stream"),
+    "accepted": Failpoint(
+        "crossdock.runs.imported_file_log", "IntakeLogInState.record_accepted_files", "stream", _BOTH
+    ),
     "scan_done": Failpoint("crossdock.delta.latest_records", "LatestRecords.find_latest_of_each_key", "stream"),
     "chunk_decided": Failpoint("crossdock.runs.planning.planner", "Planner._decide_chunk", "stream"),
     "dead_letter_written": Failpoint(
@@ -81,7 +83,7 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "index_written": Failpoint("crossdock.state.sidecar_files.key_index_files", "KeyIndex._write", "stream", _BOTH),
     "stream_finished": Failpoint("crossdock.runs.stream_input", "StreamInput.store_completion", "stream", _BOTH),
     "files_finished": Failpoint(
-        "crossdock.runs.imported_file_log", "StateIntake.mark_accepted_finished", "stream", _BOTH
+        "crossdock.runs.imported_file_log", "IntakeLogInState.mark_accepted_finished", "stream", _BOTH
     ),
     "run_finished": Failpoint("crossdock.state.tables.run_history", "Runs.finish", "night", _BOTH),
 }

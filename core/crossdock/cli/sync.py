@@ -144,7 +144,7 @@ def execute_plan_and_show(loaded: Project, approved: PlanFile, *, as_json: bool)
 def _give_up_undo(loaded: Project, *, as_json: bool) -> int:
     from crossdock.runs.undo import undo_application
 
-    ended = undo_application.discard_deferred_deletes_and_count(loaded, clock=SystemClock())
+    ended = undo_application.give_up_begun_undo(loaded, clock=SystemClock())
     facts: EndedUndo = {"streams": ended.streams, "unsent": ended.unsent, "unanswered": ended.unanswered}
     text = (
         f"gave up the undo of {', '.join(ended.streams)}: what it has done stays; "

@@ -39,7 +39,7 @@ class MigrationFacts(Struct, frozen=True):
     rehearsed: Mapping[str, int]
     approvals: Mapping[str, WaveApproval]
     runs: Sequence[tuple[str, str, RunRecord]]
-    sign_off_requirements: Sequence[SignOffRequirement]
+    requirements: Sequence[SignOffRequirement]
     at: datetime
 
 

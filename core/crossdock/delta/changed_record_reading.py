@@ -148,7 +148,7 @@ class SmallBatches:
         return [batch]
 
     def prepare_all_rows_and_empty(self, report_trimmed_count: Callable[[int], object]) -> pl.DataFrame:
-        """Prepare all rows as `prepare` does, each with its `UNIT`, and empty the collection."""
+        """Prepare all rows together, each with its `UNIT`, and empty the collection."""
         batches, units = self._batches, self.units
         self._batches, self.units, self._rows, self._bytes = [], [], 0, 0
         frames = [batch.load() for batch in batches]

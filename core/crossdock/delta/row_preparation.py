@@ -283,7 +283,7 @@ def repair_and_add_key_columns(stream: Stream[Any], frame: pl.DataFrame) -> pl.D
 
 
 def compute_keys(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
-    """Compute `KEY` and `KEY_HASH` as `prepare` does, for rows without other columns; null for records of others."""
+    """Compute `KEY` and `KEY_HASH` of rows without other columns; null for records of others."""
     frame = with_path_columns(frame, stream.key)
     if missing := sorted(set(stream.key) - set(frame.columns)):
         raise RefusedError(

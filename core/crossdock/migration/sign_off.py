@@ -110,7 +110,7 @@ class SignOffRequirement(NamedTuple):
     """What a migration must fulfil before it can be signed off, and what is in the way; nothing if it is fulfilled."""
 
     title: str
-    sign_off_obstacles: Sequence[SignOffObstacle]
+    obstacles: Sequence[SignOffObstacle]
 
 
 def sign_off_obstacles(

@@ -87,8 +87,8 @@ class AuditedChange:
 def audited_change_in_one_transaction(
     project: Project, action: str, subject: str, *, clock: Clock
 ) -> Iterator[AuditedChange]:
-    """Log a change of one transaction, which calls `Change.store_audit_entry`. An error of the block is logged in place
-    of it.
+    """Log a change of one transaction, which calls `AuditedChange.store_audit_entry`. An error of the block is logged
+    in place of it.
     """
     change = AuditedChange(AuditEntry.new_by_current_actor(action, subject, at=clock.now()))
     try:
@@ -109,7 +109,7 @@ def change_state_exclusively_with_audit(
     clock: Clock,
     restored: bool = False,
 ) -> T:
-    """Run *work* in one transaction while no run uses the state. It calls `Change.store_audit_entry`."""
+    """Run *work* in one transaction while no run uses the state. It calls `AuditedChange.store_audit_entry`."""
     with (
         audited_change_in_one_transaction(project, action, subject, clock=clock) as change,
         project.open_state_exclusively(restored=restored) as state,
@@ -122,7 +122,7 @@ def audited_change_with_begin_and_end(
     project: Project, action: str, subject: str, *, clock: Clock, warn_unlogged: Callable[[str], None] | None = None
 ) -> Iterator[AuditedChange]:
     """Log the beginning and the end of a change that is not one transaction; the block calls
-    `Change.set_before_and_after`.
+    `AuditedChange.set_before_and_after`.
 
     *warn_unlogged* is called if the state cannot be used, for a change that does not need it. Without it, none is made.
     """

@@ -176,7 +176,7 @@ def _split_repeated_objects(stream: Stream[Any], batch: RawBatch) -> Sequence[Ra
 
 
 class _CallableGuard:
-    """Wraps callables of a batch so that they raise the errors of `pull_checked_batches`. Equal callables stay equal."""
+    """Wraps callables of a batch so that they raise errors as `pull_checked_batches` does. Equal ones stay equal."""
 
     def __init__(self, bound: BoundStream, method: str = "pull") -> None:
         self._bound, self._method = bound, method

@@ -52,8 +52,8 @@ class OperationsAwaitingAcknowledgement:
 
         Args:
             first_read_at: When an earlier run has read it: it says nothing about what was handed over since.
-            said_by: Its row, by `hash_identifying_acknowledgement_row`. One that names a record alone says nothing about what
-                was handed over since it has settled an earlier operation.
+            said_by: Its row, by `hash_identifying_acknowledgement_row`. One that names a record alone says nothing
+                about what was handed over since it has settled an earlier operation.
 
         Returns:
             ``acknowledged`` with them, or ``ignored`` for one that came before.
@@ -82,7 +82,7 @@ class OperationsAwaitingAcknowledgement:
             return bool(said_by) and tx.intents.was_acknowledged_by(self._target.name, record, said_by)
 
     def settlements_with_operation_data(self, settled: Sequence[Settlement]) -> list[Settlement]:
-        """Return settlements of `settle` with the data of their operations, which are not kept in memory."""
+        """Return *settled*, as `settle` returns it, with the data of its operations, which is not kept in memory."""
         with self._state.begin_read_only() as tx:
             whole = tx.intents.read_again_with_data([item.intent for item in settled])
         for intent, item in zip(whole, settled, strict=True):

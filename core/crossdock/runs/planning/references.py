@@ -192,6 +192,6 @@ def placeholder_of_planned_record_id(scope: Scope, key: str) -> str:
 
 
 def external_id_in_placeholder(record_id: str) -> str | None:
-    """Return the external id in a `placeholder`; None for a real id."""
+    """Return the external id in a `placeholder_of_planned_record_id`; None for a real id."""
     is_placeholder = record_id.startswith("<") and record_id.endswith(">") and " " in record_id
     return record_id[1:-1].partition(" ")[2] if is_placeholder else None

@@ -18,8 +18,7 @@ from crossdock.platform.client.response_models import (
     StoredProduct,
     StoredWarehouseBin,
 )
-from crossdock.reading.transport.http_auth import BearerAuth
-from crossdock.reading.transport.token_auth import ClientCredentialsAuth
+from crossdock.reading.transport.http_auth import BearerAuth, ClientCredentialsAuth
 from crossdock.resources import (
     Address,
     Customer,

@@ -21,16 +21,13 @@ if TYPE_CHECKING:
     from crossdock.reading.formats.file_formats import FileFormat
     from crossdock.reading.sources.api_declaration import Api
     from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
-    from crossdock.reading.sources.damaged_cells_in_newest_file import warnings_about_newest
-    from crossdock.reading.sources.expected_files import Expect, Expectation
-    from crossdock.reading.sources.file_archiving import ArchiveFolder
+    from crossdock.reading.sources.errors_in_api_answers import GraphQLError
+    from crossdock.reading.sources.expected_and_late_files import Expect, Expectation
     from crossdock.reading.sources.file_lookups_and_joins import Joined, JoinedFiles, Part, Rule
     from crossdock.reading.sources.file_order import NameOrder, Order
-    from crossdock.reading.sources.file_source import FileSource, StreamId
-    from crossdock.reading.sources.graphql_errors import GraphQLError
-    from crossdock.reading.sources.listing_of_complete_files import check_intake
+    from crossdock.reading.sources.file_source import FileSource, StreamId, warnings_about_newest
+    from crossdock.reading.sources.listed_and_known_files import ArchiveFolder, check_intake
     from crossdock.reading.sources.manifests_and_done_markers import Manifest, MarkerTemplate
-    from crossdock.reading.sources.overlap_paging import OverlappingPages
     from crossdock.reading.sources.paginated_api_client import ApiClient
     from crossdock.reading.sources.pagination import (
         AfterId,
@@ -40,22 +37,30 @@ if TYPE_CHECKING:
         LinkHeader,
         NextUrl,
         Offset,
+        OverlappingPages,
         PageNumber,
         Paginator,
         Stop,
     )
     from crossdock.reading.sources.retried_requests import NotFoundError
-    from crossdock.reading.sources.run_context import SourceContext
+    from crossdock.reading.sources.run_and_stream_context import SourceContext
     from crossdock.reading.sources.waiting_for_late_files import Wait
     from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
     from crossdock.reading.transport.client_assertions import ClientAssertion, SignatureAlgorithm
     from crossdock.reading.transport.file_store import FileStore, WritableStore, any_case, list_below, split_pattern
     from crossdock.reading.transport.folder_store import FolderStore
-    from crossdock.reading.transport.http_auth import BasicAuth, BearerAuth, HeaderAuth, TimedAuth
-    from crossdock.reading.transport.proxy_and_certificate_settings import HttpConnection
+    from crossdock.reading.transport.http_auth import (
+        BasicAuth,
+        BearerAuth,
+        ClientCredentialsAuth,
+        HeaderAuth,
+        LoginAuth,
+        RefreshTokenAuth,
+        TimedAuth,
+    )
+    from crossdock.reading.transport.proxy_and_tls_settings import HttpConnection
     from crossdock.reading.transport.sftp_store import SftpLogin, connect
-    from crossdock.reading.transport.ssh_connection import OldAlgorithm
-    from crossdock.reading.transport.token_auth import ClientCredentialsAuth, LoginAuth, RefreshTokenAuth
+    from crossdock.reading.transport.ssh_connection_and_sftp_protocol import OldAlgorithm
     from crossdock.reading.wrappers.wrapping_and_unwrapping import Wrapped, WrappedIn
     from crossdock.values.config_base_types import BaseUrl, ConfigPath, HostName, Name, SecretRef
     from crossdock.values.json_access import JsonAccess

@@ -1,7 +1,7 @@
 """Targets, to which operations are sent. The platform is one; a connector may declare another for its connections."""
 
 from crossdock.pacing.rate_limits_in_answers import RateHeaders
-from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, Answer, TooLargeError
+from crossdock.reading.transport.http_answers_and_errors import AmbiguousError, Answer, TooLargeError
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.writing.files.content_kinds import FileContentConfig, FileRecord
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome, RecordShape, body_of

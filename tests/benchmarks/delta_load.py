@@ -17,7 +17,7 @@ from unittest import mock
 from crossdock.cli import main as command
 from crossdock.errors import CrossdockError
 from crossdock.pacing.request_allowance import RequestAllowance
-from crossdock.reading.transport.http_answer_and_error_types import Answer
+from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.runs import active_run
 from crossdock.state import Binding, Intent
 from crossdock.values.clock import SystemClock

@@ -13,7 +13,7 @@ from tests.partners.recipe import Recipe, now, opened, requests_of
 from tests.partners.token_vendor import CLIENT
 from tests.partners.xero import ORGANISATION, RETRY_AFTER_S, Xero
 
-from crossdock.reading.transport.token_file import StoredTokens, TokenFile
+from crossdock.reading.transport.authorization_code_tokens import StoredTokens, TokenFile
 from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values.texts_of_numbers_and_times import json_time_text
 

@@ -19,7 +19,7 @@ from tests.servers import served
 
 from crossdock.errors import UnavailableError
 from crossdock.reading.sources.pagination import link_target
-from crossdock.reading.transport import error_answer_parsing
+from crossdock.reading.transport import http_answers_and_errors
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.values import exact_json
 
@@ -116,7 +116,7 @@ class _Feeding(socketserver.StreamRequestHandler):
 def _read(body: bytes) -> None:
     with suppress(ValueError):
         exact_json.dumps(exact_json.loads(body))
-    error_answer_parsing.read(400, body)
+    http_answers_and_errors.parse_error_answer(400, body)
     with suppress(ValueError):
         link_target(body[:100_000].decode())
 

@@ -14,7 +14,7 @@ from tests.servers import served
 
 from crossdock.errors import UnavailableError
 from crossdock.pacing import rate_limits_in_answers
-from crossdock.reading.transport.http_answer_and_error_types import Answer
+from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.reading.transport.httpcore_client import HttpClient
 
 CANARY = b"canary-4711"

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from crossdock.pacing import rate_limits_in_answers
 from crossdock.reading.sources.pagination import link_target
-from crossdock.reading.transport import error_answer_parsing
-from crossdock.reading.transport.http_answer_and_error_types import Answer
+from crossdock.reading.transport import http_answers_and_errors
+from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.values import exact_json
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome
@@ -144,8 +144,8 @@ def answers(examples: int) -> None:
 
     def check(answer: Answer) -> None:
         for outcome in meanings(answer):
-            assert len(outcome.message) <= error_answer_parsing.MAX_TEXT
-            assert len(outcome.pointer or "") <= error_answer_parsing.MAX_POINTER
+            assert len(outcome.message) <= http_answers_and_errors.MAX_TEXT
+            assert len(outcome.pointer or "") <= http_answers_and_errors.MAX_POINTER
             assert len(outcome.etag or "") <= answer_outcomes.MAX_ETAG
 
     given = st.dictionaries(st.sampled_from(_names), _fields, max_size=3)

@@ -13,8 +13,7 @@ from tests.ended_commands import Done
 from tests.partners.token_vendor import CLIENT
 from tests.waiting import eventually
 
-from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
-from crossdock.reading.transport.token_file import StoredTokens, TokenFile
+from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth, StoredTokens, TokenFile
 from crossdock.testing.sandbox_syncs import write_private_file
 from crossdock.values import exact_json
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from crossdock.errors import CrossdockError, UnauthorizedError
-from crossdock.reading.sources.request_allowance_of_run import SourceAllowance
+from crossdock.reading.sources.api_token_buckets import SourceAllowance
 from crossdock.reading.sources.retried_requests import ForbiddenError, ThrottledError
 from crossdock.sources import UnavailableError
 

@@ -100,10 +100,9 @@ def _authorize_in_browser_and_store_tokens(
     api: Api, auth: AuthorizationCodeAuth, redirect_url: str | None, within_s: float, *, opens: bool
 ) -> None:
     from crossdock.reading.sources import account_owner_consent
-    from crossdock.reading.transport import loopback_redirect
     from crossdock.values.web_address_checks import check_https_or_loopback_address
 
-    if redirect_url is not None and not loopback_redirect.is_loopback_redirect(redirect_url):
+    if redirect_url is not None and not account_owner_consent.is_loopback_redirect(redirect_url):
         try:
             attempt = account_owner_consent.BrowserConsentAttempt(
                 api, auth, check_https_or_loopback_address(redirect_url)
@@ -115,7 +114,7 @@ def _authorize_in_browser_and_store_tokens(
         attempt.take_answer_in_pasted_address(sys.stdin.readline())
         attempt.exchange_code_and_store_tokens()
         return
-    with loopback_redirect.listening_for_redirect(redirect_url) as redirect:
+    with account_owner_consent.listening_for_redirect(redirect_url) as redirect:
         attempt = account_owner_consent.BrowserConsentAttempt(api, auth, redirect.url)
         redirect.take = attempt.take_answer_if_state_matches
         _show_and_open_address(attempt.address, opens=opens)

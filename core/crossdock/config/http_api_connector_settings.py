@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from crossdock.connector import Settings
-from crossdock.reading.transport.proxy_and_certificate_settings import HttpConnection
+from crossdock.reading.transport.proxy_and_tls_settings import HttpConnection
 from crossdock.values.config_base_types import MAX_S, BaseUrl
 
 if TYPE_CHECKING:

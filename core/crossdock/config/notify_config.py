@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
 
-from crossdock.reading.transport.proxy_and_certificate_settings import HttpConnection
+from crossdock.reading.transport.proxy_and_tls_settings import HttpConnection
 from crossdock.values.config_base_types import ConfigModel, HostName, Secret, SecretRef
 from crossdock.values.web_address_checks import (
     check_email_address,

@@ -17,7 +17,7 @@ from crossdock.console.sign_in.accounts import AccountFile, import_password_hash
 from crossdock.console.sign_in.openid_provider import OpenIdProvider, load_openid_settings
 from crossdock.console.sign_in.sign_in_methods_and_sessions import SignIn
 from crossdock.errors import ConfigError
-from crossdock.reading.transport.tls_context import load_certificate_and_key
+from crossdock.reading.transport.proxy_and_tls_settings import load_certificate_and_key
 from crossdock.values.clock import Clock
 from crossdock.values.web_address_checks import is_loopback
 

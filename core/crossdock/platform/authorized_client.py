@@ -8,7 +8,7 @@ from typing import Any
 from crossdock.errors import UnavailableError
 from crossdock.platform.credentials import Credential
 from crossdock.printable import mask_secrets
-from crossdock.reading.transport.http_answer_and_error_types import Answer, NotSentError, redacted_answer
+from crossdock.reading.transport.http_answers_and_errors import Answer, NotSentError, redacted_answer
 from crossdock.reading.transport.httpcore_client import HttpClient
 
 

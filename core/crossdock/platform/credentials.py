@@ -18,7 +18,7 @@ from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.pacing.backoff import jittered_backoff_pause_s
 from crossdock.platform.platform_config import ClientCredentials, Profile
 from crossdock.reading.transport import oauth_messages
-from crossdock.reading.transport.http_answer_and_error_types import Answer
+from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.values.clock import Clock
 from crossdock.values.config_base_types import Secret
 

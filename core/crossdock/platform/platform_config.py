@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.pacing.rate_limit_and_retry_settings import InFlight, Retry
 from crossdock.pacing.token_bucket import UNLIMITED, LimitEstimate
-from crossdock.reading.transport.proxy_and_certificate_settings import HttpConnection
+from crossdock.reading.transport.proxy_and_tls_settings import HttpConnection
 from crossdock.resources import ResourceName
 from crossdock.values.config_base_types import MAX_S, BaseUrl, ConfigModel, SecretRef, text_type_matching_pattern
 from crossdock.values.texts_of_numbers_and_times import duration_text

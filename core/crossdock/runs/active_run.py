@@ -29,7 +29,13 @@ from crossdock.errors import (
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.request_allowance import Priority, RequestAllowance
 from crossdock.pacing.token_bucket import BucketState
-from crossdock.reading.sources.run_context import ClosingStack, JobRun, SourceContext, WaitingRun, create_run_folder
+from crossdock.reading.sources.run_and_stream_context import (
+    ClosingStack,
+    JobRun,
+    SourceContext,
+    WaitingRun,
+    create_run_folder,
+)
 from crossdock.runs import refusals_to_send_records_twice, session_shared_by_runs
 from crossdock.runs.adoptable_record_reading import AdoptionMatchersOfRun
 from crossdock.runs.binding_verification import BindingVerification

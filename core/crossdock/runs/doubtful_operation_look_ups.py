@@ -16,8 +16,8 @@ from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, Unavai
 from crossdock.pacing import rate_limits_in_answers
 from crossdock.pacing.rate_limits_in_answers import wait_stated_by_answer_s
 from crossdock.pacing.request_allowance import RequestAllowance
-from crossdock.reading.transport import error_answer_parsing
-from crossdock.reading.transport.http_answer_and_error_types import Answer
+from crossdock.reading.transport import http_answers_and_errors
+from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.runs.session_shared_by_runs import open_session
 from crossdock.state import Intent, State
 from crossdock.values import exact_json
@@ -227,8 +227,8 @@ class TargetLookUps:
                 retry_after_s=wait_stated_by_answer_s(answer.headers, answer.body),
             )
             if answer.status in {401, 403}:
-                problem = error_answer_parsing.read(answer.status, answer.body)
-                message = f"may not be read: {problem.message[: error_answer_parsing.SHOWN]} (HTTP {answer.status})"
+                problem = http_answers_and_errors.parse_error_answer(answer.status, answer.body)
+                message = f"may not be read: {problem.message[: http_answers_and_errors.SHOWN]} (HTTP {answer.status})"
                 raise UnauthorizedError(message, where=request.path.partition("?")[0], code="target_forbidden")
             if answer.status != 429:
                 return answer

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from msgspec import Struct, structs
 
 from crossdock.errors import CrossdockError, InternalError
-from crossdock.reading.sources.request_allowance_of_run import ApiUsage
+from crossdock.reading.sources.api_token_buckets import ApiUsage
 from crossdock.reading.sources.stream_input_report import InputFacts
 from crossdock.runs import tables_and_sentences_of_run
 from crossdock.state import Intent, RunRecord

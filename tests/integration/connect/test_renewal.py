@@ -21,7 +21,7 @@ from tests.waiting import WITHIN_S
 
 from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.reading.sources.account_owner_consent import BrowserConsentAttempt
-from crossdock.reading.transport import token_file
+from crossdock.reading.transport import authorization_code_tokens
 from crossdock.sources import Api, AuthorizationCodeAuth
 from crossdock.values import exact_json
 
@@ -78,7 +78,7 @@ def test_a_token_that_another_renews_is_awaited(
 ) -> None:
     """While one renews, another waits for the lock, reads the file again, and uses what it finds."""
     waiting, url = threading.Event(), server.url
-    monkeypatch.setattr("crossdock.reading.transport.token_file.time.sleep", lambda _: waiting.set())
+    monkeypatch.setattr("crossdock.reading.transport.authorization_code_tokens.time.sleep", lambda _: waiting.set())
     statuses: list[int] = []
     other = threading.Thread(target=lambda: statuses.append(read(project.auth(url), url)))
 
@@ -321,6 +321,8 @@ def test_a_token_is_renewed_before_it_ends(vendor: TokenVendor, server: PartnerS
     assert 0.7 * vendor.life_s < left_s <= 0.8 * vendor.life_s
     assert read(project.auth(server.url), server.url) == 200
     assert vendor.rotations == 0
-    project.tokens.write(token_file.StoredTokens(stored.access_token, stored.refresh_token, 0, stored.connected_at))
+    project.tokens.write(
+        authorization_code_tokens.StoredTokens(stored.access_token, stored.refresh_token, 0, stored.connected_at)
+    )
     assert read(project.auth(server.url), server.url) == 200
     assert vendor.rotations == 1

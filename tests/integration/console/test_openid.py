@@ -26,7 +26,7 @@ from crossdock.console.sign_in.id_token_verification import ExpectedClaims, Inva
 from crossdock.console.sign_in.openid_provider import OpenIdProvider, load_openid_settings
 from crossdock.console.tls_proxy_and_sign_in import Protection
 from crossdock.console.visitors_and_roles import Role
-from crossdock.reading.transport.http_answer_and_error_types import Answer
+from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.server_process import ServerProcess

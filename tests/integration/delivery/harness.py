@@ -19,7 +19,7 @@ from tests.allowances import allowance
 
 from crossdock.errors import CrossdockError
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.transport.http_answer_and_error_types import Answer as HttpAnswer
+from crossdock.reading.transport.http_answers_and_errors import Answer as HttpAnswer
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Transaction, Unchanged
 from crossdock.state.tables.intents_and_stored_batches import Status
 from crossdock.targets import Client, Request

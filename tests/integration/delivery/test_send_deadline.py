@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.integration.delivery.harness import Answer, Bench, Platform, Seen, Shelf, created, invoice
 
-from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, ExpiredError
+from crossdock.reading.transport.http_answers_and_errors import AmbiguousError, ExpiredError
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.state import StateUrl, parse_database_url
 from crossdock.state.db.run_lease import LEASE_S

@@ -19,7 +19,7 @@ from tests.integration.platform.token_server import (
 from tests.waiting import eventually
 
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.transport.http_answer_and_error_types import Answer
+from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 

@@ -19,7 +19,7 @@ from tests.waiting import eventually
 
 from crossdock.errors import UnauthorizedError
 from crossdock.platform.credentials import ATTEMPTS
-from crossdock.reading.transport.http_answer_and_error_types import Answer, NotSentError
+from crossdock.reading.transport.http_answers_and_errors import Answer, NotSentError
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.writing.targets.platform_target import PlatformTarget
 

@@ -22,7 +22,7 @@ from tests.integration.platform.token_server import (
 
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.platform.credentials import ATTEMPTS
-from crossdock.reading.transport.http_answer_and_error_types import NotSentError
+from crossdock.reading.transport.http_answers_and_errors import NotSentError
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.writing.targets import platform_access_and_clock_checks
 from crossdock.writing.targets.platform_target import PlatformTarget

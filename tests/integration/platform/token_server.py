@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.transport.http_answer_and_error_types import Answer
+from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.targets import Request
 from crossdock.writing.targets.platform_target import PlatformTarget
 

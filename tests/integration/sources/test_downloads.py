@@ -11,8 +11,8 @@ import pytest
 from tests.servers import served
 
 from crossdock.errors import RefusedError, UnavailableError
-from crossdock.reading.sources.run_context import SourceContext
-from crossdock.reading.transport.http_answer_and_error_types import MAX_RESPONSE_BYTES
+from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.transport.http_answers_and_errors import MAX_RESPONSE_BYTES
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.sources import Api, ApiClient
 from crossdock.testing.manual_clock import ManualClock

@@ -24,9 +24,9 @@ from tests.servers import served
 from crossdock.errors import UnavailableError
 from crossdock.reading.transport.connector_http_client import AnswerLimits, httpx_client, httpx_errors_as_unavailable
 from crossdock.reading.transport.failure_sentences import AMBIGUOUS, NOT_SENT
-from crossdock.reading.transport.http_answer_and_error_types import TooLargeError, UnreadableError
+from crossdock.reading.transport.http_answers_and_errors import TooLargeError, UnreadableError
 from crossdock.reading.transport.httpcore_client import HttpClient
-from crossdock.reading.transport.proxy_and_certificate_settings import HttpConnection
+from crossdock.reading.transport.proxy_and_tls_settings import HttpConnection
 
 CANARY = "canary-0123456789"
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"

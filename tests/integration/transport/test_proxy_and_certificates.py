@@ -17,11 +17,11 @@ from tests.tls_servers import OK, ConnectProxy, HttpsServer, client_certificate,
 
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.run_context import SourceContext
+from crossdock.reading.sources.run_and_stream_context import SourceContext
 from crossdock.reading.transport.connector_http_client import httpx_client
-from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, NotSentError
+from crossdock.reading.transport.http_answers_and_errors import AmbiguousError, NotSentError
 from crossdock.reading.transport.httpcore_client import HttpClient
-from crossdock.reading.transport.proxy_and_certificate_settings import HttpConnection
+from crossdock.reading.transport.proxy_and_tls_settings import HttpConnection
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.sources import Api, ApiClient, LoginAuth
 from crossdock.testing.manual_clock import ManualClock

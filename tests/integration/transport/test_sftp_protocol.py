@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from crossdock.reading.transport import sftp_protocol
-from crossdock.reading.transport.sftp_protocol import ProtocolError, SftpWire, StatusError
+from crossdock.reading.transport import ssh_connection_and_sftp_protocol
+from crossdock.reading.transport.ssh_connection_and_sftp_protocol import ProtocolError, SftpWire, StatusError
 
 
 class Peer:
@@ -41,8 +41,14 @@ class Peer:
     def answer(self, number: bytes, offset: int, wanted: int) -> bytes:
         data = self.content[offset : min(self.end, offset + wanted)]
         if not data:
-            return message(sftp_protocol.STATUS, number + struct.pack(">I", sftp_protocol.END) + text(b"") + text(b""))
-        return message(sftp_protocol.DATA, number + text(data[: self.random.randint(1, min(self.most, len(data)))]))
+            return message(
+                ssh_connection_and_sftp_protocol.STATUS,
+                number + struct.pack(">I", ssh_connection_and_sftp_protocol.END) + text(b"") + text(b""),
+            )
+        return message(
+            ssh_connection_and_sftp_protocol.DATA,
+            number + text(data[: self.random.randint(1, min(self.most, len(data)))]),
+        )
 
     def receive(self, most: int) -> bytes:
         if not self.outgoing and self.answers:
@@ -80,11 +86,11 @@ def test_reads_exactly_what_the_server_has(size: int, chunk: int, window: int, s
     content = random.Random(seed).randbytes(size)
     peer = Peer(content, seed, min(size, cut) if cut is not None else None)
     wire = SftpWire(peer.send, peer.receive, lambda: None)
-    before, sftp_protocol.CHUNK = sftp_protocol.CHUNK, chunk
+    before, ssh_connection_and_sftp_protocol.CHUNK = ssh_connection_and_sftp_protocol.CHUNK, chunk
     try:
         read = b"".join(wire.read_whole_file(b"h", size, window))
     finally:
-        sftp_protocol.CHUNK = before
+        ssh_connection_and_sftp_protocol.CHUNK = before
     assert content.startswith(read)
     assert len(read) == peer.end
     assert peer.most_ahead <= window // chunk + 3  # a begun block, the last one, and what should not be there
@@ -131,7 +137,9 @@ def test_garbage_is_a_protocol_error(answer: bytes, reason: str) -> None:
 
 def test_a_failure_in_the_middle_of_a_file_is_told() -> None:
     """Any status but the end of the file is a failure, never an end."""
-    failure = message(sftp_protocol.STATUS, struct.pack(">II", 1, 4) + text(b"disk\x1b[2J failed") + text(b""))
+    failure = message(
+        ssh_connection_and_sftp_protocol.STATUS, struct.pack(">II", 1, 4) + text(b"disk\x1b[2J failed") + text(b"")
+    )
     with pytest.raises(StatusError, match=r"^failure \(status 4\)$"):
         list(scripted(failure).read_whole_file(b"h", 2, 1000))
 
@@ -140,28 +148,33 @@ def test_a_failure_in_the_middle_of_a_file_is_told() -> None:
 def test_other_versions_are_refused(version: int) -> None:
     """A server that speaks another SFTP is told so."""
     with pytest.raises(ProtocolError, match=f"SFTP version {version}"):
-        scripted(message(sftp_protocol.SERVER_VERSION, struct.pack(">I", version))).negotiate_version()
+        scripted(
+            message(ssh_connection_and_sftp_protocol.SERVER_VERSION, struct.pack(">I", version))
+        ).negotiate_version()
 
 
 def test_a_greeting_must_be_one() -> None:
     """Something else in place of the greeting is a protocol error, a closed door the end."""
     with pytest.raises(ProtocolError, match="instead of the version"):
-        scripted(message(sftp_protocol.STATUS, b"\0" * 12)).negotiate_version()
+        scripted(message(ssh_connection_and_sftp_protocol.STATUS, b"\0" * 12)).negotiate_version()
     with pytest.raises(EOFError):
         scripted().negotiate_version()
 
 
 def test_an_end_is_no_answer_to_a_question() -> None:
     """A server that answers anything but a read or a listing with the end is not believed."""
-    end = message(sftp_protocol.STATUS, struct.pack(">II", 1, sftp_protocol.END) + text(b"") + text(b""))
+    end = message(
+        ssh_connection_and_sftp_protocol.STATUS,
+        struct.pack(">II", 1, ssh_connection_and_sftp_protocol.END) + text(b"") + text(b""),
+    )
     with pytest.raises(ProtocolError, match="unexpected end of file"):
         scripted(end).lstat(b"a")
 
 
 def test_a_listing_that_never_ends_with_nothing_is_refused() -> None:
     """An empty page of a listing is no page."""
-    handle = message(sftp_protocol.HANDLE, struct.pack(">I", 1) + text(b"h"))
-    empty = message(sftp_protocol.NAME, struct.pack(">II", 2, 0))
+    handle = message(ssh_connection_and_sftp_protocol.HANDLE, struct.pack(">I", 1) + text(b"h"))
+    empty = message(ssh_connection_and_sftp_protocol.NAME, struct.pack(">II", 2, 0))
     with pytest.raises(ProtocolError, match="part of a listing is empty"):
         list(scripted(handle, empty).list_folder(b"."))
 
@@ -170,5 +183,5 @@ def test_attributes_may_be_left_out_or_extended() -> None:
     """What a server leaves out is None; what it adds is passed over."""
     flags = struct.pack(">I", 0x8000_0008)
     body = flags + struct.pack(">III", 5, 7, 1) + text(b"vendor") + text(b"value")
-    found = scripted(message(sftp_protocol.ATTRS, struct.pack(">I", 1) + body)).lstat(b"a")
+    found = scripted(message(ssh_connection_and_sftp_protocol.ATTRS, struct.pack(">I", 1) + body)).lstat(b"a")
     assert (found.size, found.mode, found.mtime) == (None, None, 7)

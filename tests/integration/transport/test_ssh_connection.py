@@ -19,7 +19,7 @@ from tests.servers import require
 
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError, UnavailableError
 from crossdock.reading.transport.sftp_store import SftpLogin, connect
-from crossdock.reading.transport.ssh_connection import OLD_ALGORITHMS, OldAlgorithm
+from crossdock.reading.transport.ssh_connection_and_sftp_protocol import OLD_ALGORITHMS, OldAlgorithm
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.openssh_server import OpenSshServer
 from crossdock.testing.sftp_server import SftpServer

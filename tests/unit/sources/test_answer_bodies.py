@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.reading.sources import retried_requests
-from crossdock.reading.transport.http_answer_and_error_types import Answer
+from crossdock.reading.transport.http_answers_and_errors import Answer
 
 ODD = '{"name": "Müller canary"}'
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.printable import MASK, mask_secrets
-from crossdock.reading.sources.api_error_messages import SHOWN, error_message_in, error_reason
+from crossdock.reading.sources.errors_in_api_answers import SHOWN, error_message_in, error_reason
 
 KEY = "canary-1234567-key@example.com"
 JSON, PROBLEM, HTML, PLAIN = "application/json", "application/problem+json", "Text/HTML; charset=utf-8", "text/plain"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
-from crossdock.reading.sources import damaged_cells_in_newest_file
-from crossdock.reading.sources.damaged_cells_in_newest_file import warnings_about_newest
+from crossdock.reading.sources import file_source
+from crossdock.reading.sources.file_source import warnings_about_newest
 from crossdock.reading.transport.folder_store import FolderStore
 
 
@@ -28,6 +28,6 @@ def test_what_looks_damaged_in_the_newest_file_is_a_warning(tmp_path: Path, monk
         ]
         assert list(warnings_about_newest(store, files, DelimitedFormat(header=False, names=("A",)))) != []
         assert list(warnings_about_newest(store, files, DelimitedFormat(encoding="utf-16"))) == []
-        monkeypatch.setattr(damaged_cells_in_newest_file, "MOST_BYTES", 10)
+        monkeypatch.setattr(file_source, "MOST_BYTES", 10)
         assert list(warnings_about_newest(store, files, DelimitedFormat(delimiter=";"))) == []
         assert list(warnings_about_newest(store, [], DelimitedFormat())) == []

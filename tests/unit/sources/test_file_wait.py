@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from crossdock.errors import CrossdockError, RefusedError, UnauthorizedError, UnavailableError
-from crossdock.reading.sources.run_context import SourceContext, WaitingRun
+from crossdock.reading.sources.run_and_stream_context import SourceContext, WaitingRun
 from crossdock.reading.sources.waiting_for_late_files import LateError
 from crossdock.reading.transport.file_store import RemoteFile, Sink, matching_files
 from crossdock.sources import DelimitedFormat, FileSource, StreamId, Wait

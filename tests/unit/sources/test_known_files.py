@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from crossdock.reading.sources.file_order import FileOrder
-from crossdock.reading.sources.known_files import KnownFiles, StreamId
+from crossdock.reading.sources.listed_and_known_files import KnownFiles, StreamId
 from crossdock.reading.transport.file_store import RemoteFile
 from crossdock.state import FileFacts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.reading.sources.shared_token_buckets import QueryCosts
+from crossdock.reading.sources.api_token_buckets import QueryCosts
 
 
 @given(

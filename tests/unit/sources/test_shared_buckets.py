@@ -14,9 +14,8 @@ from tests.unit.sources.virtual_threads import VirtualThreads
 
 from crossdock.pacing.rate_limit_and_retry_settings import RateLimit
 from crossdock.pacing.token_bucket import BucketState
-from crossdock.reading.sources.request_allowance_of_run import SourceAllowance
-from crossdock.reading.sources.shared_token_buckets import ApiBucket, SharedBuckets, make_api_bucket
-from crossdock.reading.transport.http_answer_and_error_types import Answer
+from crossdock.reading.sources.api_token_buckets import ApiBucket, SharedBuckets, SourceAllowance, make_api_bucket
+from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.testing.manual_clock import ManualClock
 
 BATCH, LIVE = 400, 60

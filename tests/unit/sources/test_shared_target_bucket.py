@@ -5,9 +5,8 @@ from __future__ import annotations
 from crossdock.pacing.rate_limit_and_retry_settings import RateLimit
 from crossdock.pacing.request_allowance import RequestAllowance
 from crossdock.pacing.token_bucket import BucketState, LimitEstimate, MemoryBucketStore
-from crossdock.reading.sources.request_allowance_of_run import SourceAllowance
-from crossdock.reading.sources.shared_token_buckets import ApiBucket, SharedBuckets
-from crossdock.reading.transport.http_answer_and_error_types import Answer
+from crossdock.reading.sources.api_token_buckets import ApiBucket, SharedBuckets, SourceAllowance
+from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.testing.manual_clock import ManualClock
 
 

@@ -33,8 +33,7 @@ from tests.unit.sources.simulated_vendors import (
 
 from crossdock.pacing.rate_limit_and_retry_settings import RateLimit
 from crossdock.pacing.token_bucket import BucketState, LimitEstimate
-from crossdock.reading.sources.request_allowance_of_run import SourceAllowance
-from crossdock.reading.sources.shared_token_buckets import make_api_bucket
+from crossdock.reading.sources.api_token_buckets import SourceAllowance, make_api_bucket
 from crossdock.testing.manual_clock import ManualClock
 
 BUCKETS = [(2.0, 1), (2.0, 2), (2.0, 40), (10.0, 10), (40.0, 40)]

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.mapping.stream_declaration import Filter
-from crossdock.reading.transport import error_answer_parsing
-from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, Answer, NotSentError
+from crossdock.reading.transport import http_answers_and_errors
+from crossdock.reading.transport.http_answers_and_errors import AmbiguousError, Answer, NotSentError
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.state import Intent, RecordIdentity, Scope
 from crossdock.values import exact_json
@@ -165,7 +165,7 @@ def test_a_problem_document_is_read_within_bounds() -> None:
     """A pointer, a detail and the number of errors are cut, so that a refusal cannot fill the state."""
     errors = [{"pointer": "/a" * 1_000_000, "detail": "x" * 1_000_000}, *[{"pointer": "/b", "detail": "y"}] * 100_000]
     body = exact_json.dumps({"type": "t" * 1_000_000, "errors": errors})
-    problem = error_answer_parsing.read(422, body)
+    problem = http_answers_and_errors.parse_error_answer(422, body)
     assert problem.pointers[0] == ("/a" * 150)
     assert (len(problem.pointers), len(problem.message), len(problem.kind)) == (100, 10_000, 10_000)
     assert answer_outcomes.outcome_of_write(Answer(422, {}, body), ExpectedRecord()).pointer == "/a" * 150
@@ -182,7 +182,7 @@ def test_a_mask_does_not_lengthen_a_pointer() -> None:
     masks = PersonalDataMasks(resources={("platform", "customer"): frozenset({"name"})})
     masked = masks.masked_outcome([intent], given).pointer
     assert masked is not None
-    assert (len(masked), "bob" in masked) == (error_answer_parsing.MAX_POINTER, False)
+    assert (len(masked), "bob" in masked) == (http_answers_and_errors.MAX_POINTER, False)
 
 
 @pytest.mark.parametrize("body", [b"null", b"[]", b'{"title":5,"errors":"x","detail":null}', b"\xff", b"x" * 9000])

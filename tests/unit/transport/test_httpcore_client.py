@@ -7,7 +7,7 @@ from contextlib import closing
 import httpcore
 import pytest
 
-from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, ExpiredError
+from crossdock.reading.transport.http_answers_and_errors import AmbiguousError, ExpiredError
 from crossdock.reading.transport.httpcore_client import HttpClient
 
 OK = [b"HTTP/1.1 200 OK\r\nX-A: 1\r\nx-a: 2\r\ncontent-length: 2\r\n\r\nok"]

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.printable import printable
-from crossdock.reading.transport.error_answer_parsing import MAX_ERRORS, MAX_POINTER, MAX_TEXT, Problem, read
+from crossdock.reading.transport.http_answers_and_errors import (
+    MAX_ERRORS,
+    MAX_POINTER,
+    MAX_TEXT,
+    Problem,
+    parse_error_answer,
+)
 from crossdock.values import exact_json
 
 
@@ -36,20 +42,20 @@ from crossdock.values import exact_json
 )
 def test_a_problem_document(document: object, kind: str, message: str, pointers: tuple[str, ...]) -> None:
     """The most specific text becomes the message; members of a wrong type are ignored."""
-    assert read(422, exact_json.dumps(document)) == Problem(422, kind, message, pointers)
+    assert parse_error_answer(422, exact_json.dumps(document)) == Problem(422, kind, message, pointers)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'"text"', b'{"a":1,"a":2}'])
 def test_any_other_body_has_only_its_status(body: bytes) -> None:
     """Gateways send what they like."""
-    assert read(502, body).message == "HTTP 502"
+    assert parse_error_answer(502, body).message == "HTTP 502"
 
 
 @given(st.text(max_size=30), st.integers(0, 2 * MAX_ERRORS))
 def test_texts_are_bounded_and_printable(text: str, count: int) -> None:
     """Whatever the texts contain, the bounds hold and nothing unprintable remains."""
     errors = [{"detail": text * 20, "pointer": "/" + text * 20}] * count
-    problem = read(400, exact_json.dumps({"detail": text * 500, "errors": errors}))
+    problem = parse_error_answer(400, exact_json.dumps({"detail": text * 500, "errors": errors}))
     assert len(problem.message) <= MAX_TEXT
     assert len(problem.pointers) <= MAX_ERRORS
     assert all(len(pointer) <= MAX_POINTER for pointer in problem.pointers)

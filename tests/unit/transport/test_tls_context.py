@@ -14,8 +14,7 @@ import trustme
 from cryptography.hazmat.primitives import serialization
 
 from crossdock.errors import ConfigError
-from crossdock.reading.transport.proxy_and_certificate_settings import HttpConnection
-from crossdock.reading.transport.tls_context import tls_context
+from crossdock.reading.transport.proxy_and_tls_settings import HttpConnection, tls_context
 from crossdock.values.config_base_types import Secret
 
 

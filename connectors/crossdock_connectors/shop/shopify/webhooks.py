@@ -16,7 +16,7 @@ from typing import Any
 
 from crossdock import RecordError
 from crossdock.errors import RemoteError
-from crossdock.reading.sources.api_error_messages import error_message_in
+from crossdock.reading.sources.errors_in_api_answers import error_message_in
 from crossdock.sources import GraphQLError
 from crossdock.values.json_access import JsonAccess
 from crossdock.values.json_paths import value_at_path_or_missing

@@ -35,7 +35,7 @@ from crossdock.reading.transport.oauth_messages import (
     pkce_challenge,
     refusal_text,
 )
-from crossdock.reading.transport.proxy_and_certificate_settings import HttpConnection
+from crossdock.reading.transport.proxy_and_tls_settings import HttpConnection
 from crossdock.values import config_file
 from crossdock.values.clock import Clock
 from crossdock.values.config_base_types import ConfigModel, SecretRef

@@ -36,9 +36,9 @@ from crossdock.platform.client.response_models import (
 )
 from crossdock.platform.platform_config import PATHS
 from crossdock.printable import printable
-from crossdock.reading.transport import error_answer_parsing
+from crossdock.reading.transport import http_answers_and_errors
 from crossdock.reading.transport.connector_http_client import AnswerLimits, httpx_client, httpx_errors_as_unavailable
-from crossdock.reading.transport.http_answer_and_error_types import UnreadableError
+from crossdock.reading.transport.http_answers_and_errors import UnreadableError
 from crossdock.reading.transport.http_auth import BearerAuth
 from crossdock.resources import (
     Customer,
@@ -76,7 +76,7 @@ class ProblemError(RemoteError):
     code = "answer_refused"
 
     def __init__(self, status: int, body: bytes, *, where: str, hint: str | None = None) -> None:
-        problem = error_answer_parsing.read(status, body)
+        problem = http_answers_and_errors.parse_error_answer(status, body)
         super().__init__(f"HTTP {status}: {problem.message}", where=where, hint=hint)
         self.status = status
         self.kind = problem.kind
@@ -92,10 +92,10 @@ def _field_errors(body: bytes) -> list[FieldError]:
     found = [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
     return [
         FieldError(
-            _shortened_printable_text(each.get("pointer"), error_answer_parsing.MAX_POINTER),
-            _shortened_printable_text(each.get("detail"), error_answer_parsing.SHOWN),
+            _shortened_printable_text(each.get("pointer"), http_answers_and_errors.MAX_POINTER),
+            _shortened_printable_text(each.get("detail"), http_answers_and_errors.SHOWN),
         )
-        for each in found[: error_answer_parsing.MAX_ERRORS]
+        for each in found[: http_answers_and_errors.MAX_ERRORS]
     ]
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from crossdock.errors import ConfigError
 from crossdock.pacing.rate_limit_and_retry_settings import LimitSettings, RateLimit
 from crossdock.pacing.rate_limits_in_answers import Throttling, throttling_from_connector_result
-from crossdock.reading.transport.http_answer_and_error_types import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
-from crossdock.reading.transport.proxy_and_certificate_settings import DIRECT, HttpConnection
+from crossdock.reading.transport.http_answers_and_errors import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
+from crossdock.reading.transport.proxy_and_tls_settings import DIRECT, HttpConnection
 from crossdock.values.author_code_errors import (
     AuthorCodeError,
     convert_author_errors,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import httpx
 
     from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
-    from crossdock.reading.transport.account_lockout_prevention import RefusedCredentials
+    from crossdock.reading.transport.http_answers_and_errors import RefusedCredentials
 
 S = TypeVar("S")
 
@@ -166,7 +166,7 @@ def declared_api(
     from crossdock.reading.transport.authorization_code_tokens import (  # noqa: PLC0415  it imports httpx
         AuthorizationCodeAuth,
     )
-    from crossdock.reading.transport.token_auth import TokenAuth  # noqa: PLC0415  it imports httpx
+    from crossdock.reading.transport.http_auth import TokenAuth  # noqa: PLC0415  it imports httpx
 
     with convert_author_errors("api", connection, code=declare, settings=settings):
         made: object = declare(settings)

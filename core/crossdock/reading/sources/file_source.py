@@ -9,9 +9,11 @@ from __future__ import annotations
 import dataclasses
 import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import timedelta
 from decimal import Decimal
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 
 import polars as pl
@@ -29,25 +31,61 @@ from crossdock.reading.formats.record_types import (
     convert_column_to_exact_decimals,
     format_decimal_without_trailing_zeros,
 )
-from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectation
-from crossdock.reading.sources.file_archiving import archive_finished_files
+from crossdock.reading.formats.suspicious_cells import find_suspicious_cells_by_column, lost_leading_zero_warnings
+from crossdock.reading.sources.expected_and_late_files import NO_FILE_EXPECTED, Expectation
 from crossdock.reading.sources.file_order import FileOrder, Order
 from crossdock.reading.sources.file_spool import Spool
-from crossdock.reading.sources.known_files import YOUNG, KnownFiles, StreamId
-from crossdock.reading.sources.listing_of_complete_files import FileListing, check_intake, file_facts
+from crossdock.reading.sources.listed_and_known_files import (
+    YOUNG,
+    FileListing,
+    KnownFiles,
+    StreamId,
+    archive_finished_files,
+    check_intake,
+    file_facts,
+)
 from crossdock.reading.sources.manifests_and_done_markers import Manifest, ManifestEntry, read_manifest_entries
-from crossdock.reading.sources.run_context import SourceContext, os_errors_as_state_errors
-from crossdock.reading.sources.shared_growth_check_pauses import Look
+from crossdock.reading.sources.run_and_stream_context import Look, SourceContext, os_errors_as_state_errors
 from crossdock.reading.sources.stream_input_report import ReadFile, listed_names_text, passed_over_text
 from crossdock.reading.sources.waiting_for_late_files import LateError, LateFileWatch, Wait
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
-from crossdock.reading.wrappers.wrapper import NamedFile, UnreadArchiveMembers, WrapperSettings
+from crossdock.reading.wrappers.wrapper import InMemoryFile, NamedFile, UnreadArchiveMembers, WrapperSettings
 from crossdock.state import FileFacts
 from crossdock.values.field_types import EXACT_DECIMAL_CONTEXT
-from crossdock.values.raw_rows_and_records import Again, Empty, Proof, RawBatch, read_arrow_file
+from crossdock.values.raw_rows_and_records import LINE, Again, Empty, Proof, RawBatch, read_arrow_file
 from crossdock.values.safe_local_files import create_private_file, create_private_folder
 from crossdock.values.texts_of_numbers_and_times import count_with_noun
+
+MOST_BYTES = 16 << 20
+"""The largest file that is examined."""
+_MOST_ROWS = 100_000
+
+
+def warnings_about_newest(store: FileStore, files: Collection[RemoteFile], layout: FileFormat) -> Iterator[str]:
+    """Yield what looks damaged in the first rows of the newest file; nothing if it is too large or is refused."""
+    newest = max(files, key=lambda file: (file.mtime, file.name), default=None)
+    if newest is None or newest.size > MOST_BYTES:
+        return
+    try:
+        content = BytesIO()
+        store.fetch(newest, content)
+        with closing(read_rows(InMemoryFile(content.getvalue()), layout, name=newest.name)) as frames:  # type: ignore[type-var]  # a generator
+            found = list[pl.DataFrame]()
+            for frame in frames:
+                found.append(frame)
+                if sum(each.height for each in found) >= _MOST_ROWS:
+                    break
+            rows = pl.concat(found)
+    except CrossdockError:
+        return  # the run reports why
+    present = [name for name in rows.columns if name != LINE]
+    for warning in (
+        *map(str, find_suspicious_cells_by_column(rows, present)),
+        *lost_leading_zero_warnings(rows, present),
+    ):
+        yield f"{newest.name}: {warning}"
+
 
 __all__ = ["FileSource", "StreamId"]
 

@@ -22,9 +22,10 @@ from crossdock.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from crossdock.reading.sources import api_error_messages, graphql_errors, path_filling_and_answered_records
+from crossdock.reading.sources import errors_in_api_answers, path_filling_and_answered_records
 from crossdock.reading.sources.api_declaration import Api
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, Params, parameter_pairs
+from crossdock.reading.sources.api_token_buckets import SourceAllowance
 from crossdock.reading.sources.list_completeness_evidence import (
     USUAL_DEFAULT_SIZES,
     USUAL_PAGE_LIMITS,
@@ -37,9 +38,8 @@ from crossdock.reading.sources.list_completeness_evidence import (
 )
 from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator
 from crossdock.reading.sources.redacting_request_sender import ApiRequestSender
-from crossdock.reading.sources.request_allowance_of_run import SourceAllowance
 from crossdock.reading.sources.retried_requests import RequestRefusedError, RetriedRequests, Smaller
-from crossdock.reading.sources.run_context import SourceContext
+from crossdock.reading.sources.run_and_stream_context import SourceContext
 from crossdock.reading.sources.signs_of_unread_records import SignsOfUnreadRecords
 from crossdock.values.author_code_errors import type_name_of_wrong_value
 from crossdock.values.cache_and_date_headers import cache_age_s, header_showing_cache_hit, server_clock_lag_s
@@ -621,8 +621,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             request, shown, lambda wanted: self._http.send(address, wanted), smaller
         )
         self._record_clock_lag(answer)
-        graphql_errors.raise_graphql_errors(request, answer, shown, self._http.redacted)
-        api_error_messages.raise_json_rpc_error(request, answer, shown, self._http.redacted)
+        errors_in_api_answers.raise_graphql_errors(request, answer, shown, self._http.redacted)
+        errors_in_api_answers.raise_json_rpc_error(request, answer, shown, self._http.redacted)
         return request, replace(
             answer,
             address=self._address_with_answer_number(self._http.redacted(_shown_address(address, request, sent))),

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, quote, quote_plus, urlencode
 
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.printable import mask_secrets
-from crossdock.reading.sources import api_error_messages
+from crossdock.reading.sources import errors_in_api_answers
 from crossdock.reading.sources.api_declaration import Api
 from crossdock.reading.sources.api_requests_and_answers import ApiRequest, parameter_pairs
 from crossdock.reading.transport.connector_http_client import (
@@ -20,10 +20,9 @@ from crossdock.reading.transport.connector_http_client import (
     httpx_errors_as_delivery_errors,
     httpx_errors_as_unavailable,
 )
-from crossdock.reading.transport.http_answer_and_error_types import Answer, redacted_answer
-from crossdock.reading.transport.http_auth import TimedAuth
+from crossdock.reading.transport.http_answers_and_errors import Answer, redacted_answer
+from crossdock.reading.transport.http_auth import TimedAuth, TokenAuth
 from crossdock.reading.transport.httpcore_client import UNQUOTED
-from crossdock.reading.transport.token_auth import TokenAuth
 from crossdock.values import exact_json
 from crossdock.values.author_code_errors import (
     AUTH,
@@ -62,7 +61,7 @@ class ApiRequestSender:
         if isinstance(api.auth, TimedAuth):
             api.auth.clock = clock
         if isinstance(api.auth, TokenAuth):
-            api.auth.message_of = partial(api_error_messages.error_message_in, redacted=self.redacted)
+            api.auth.message_of = partial(errors_in_api_answers.error_message_in, redacted=self.redacted)
         limits = AnswerLimits(api.timeout_s, api.total_timeout_s, api.max_answer_bytes)
         self._client = self._make_client(limits, authorized=True)
 

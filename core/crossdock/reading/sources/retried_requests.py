@@ -15,11 +15,11 @@ from msgspec import Struct
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing.backoff import jittered_backoff_pause_s
 from crossdock.pacing.rate_limits_in_answers import Throttling, retry_after_s
-from crossdock.reading.sources import api_error_messages, graphql_errors
+from crossdock.reading.sources import errors_in_api_answers
 from crossdock.reading.sources.api_declaration import no_failure_status
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
-from crossdock.reading.sources.request_allowance_of_run import SourceAllowance
-from crossdock.reading.transport.http_answer_and_error_types import (
+from crossdock.reading.sources.api_token_buckets import SourceAllowance
+from crossdock.reading.transport.http_answers_and_errors import (
     Answer,
     TimedOutError,
     TooLargeError,
@@ -139,7 +139,7 @@ class RetriedRequests(Struct, frozen=True):
                 stands_for = self._failure_status_in_success(read, unreadable)
                 answer = answer if stands_for is None else replace(answer, status=stands_for)
                 throttling = self.throttling(read)
-                if throttling is None and (answer.status == 429 or graphql_errors.is_throttled(request, read)):
+                if throttling is None and (answer.status == 429 or errors_in_api_answers.is_throttled(request, read)):
                     throttling = Throttling()
             except BaseException:
                 self.allowance.record_unanswered_request(sent)
@@ -150,8 +150,8 @@ class RetriedRequests(Struct, frozen=True):
                 if answer.status in request.ends:
                     return read
                 self._raise_error_of_status(answer, shown, unreadable, body, read.status)
-                if graphql_errors.is_internal_failure(request, read):
-                    said = api_error_messages.error_message_in(read.at("/errors"), self.redacted)
+                if errors_in_api_answers.is_internal_failure(request, read):
+                    said = errors_in_api_answers.error_message_in(read.at("/errors"), self.redacted)
                     raise UnavailableError(
                         f"a GraphQL query failed with an internal error{said and f': {said}'}", code="graphql_failed"
                     )
@@ -176,7 +176,9 @@ class RetriedRequests(Struct, frozen=True):
         if status >= 500 and not is_permanent_server_failure(status, body):
             raise _ServerError(answer)
         if not 200 <= status < 300:
-            reason = api_error_messages.error_reason(answer.body, answer.headers.get("content-type", ""), self.redacted)
+            reason = errors_in_api_answers.error_reason(
+                answer.body, answer.headers.get("content-type", ""), self.redacted
+            )
             suffix = f": {reason}" if reason else ""
             if status in {401, 403}:
                 kind = ForbiddenError if status == 403 else UnauthorizedError

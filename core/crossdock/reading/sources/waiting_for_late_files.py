@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import BeforeValidator, Field, model_validator
 
 from crossdock.errors import RefusedError, UnavailableError
-from crossdock.reading.sources.run_context import SourceContext, WaitingRun
+from crossdock.reading.sources.run_and_stream_context import SourceContext, WaitingRun
 from crossdock.reading.sources.stream_input_report import input_facts_of_stream
 from crossdock.state import FileFacts
 from crossdock.values.config_base_types import ConfigModel, TimeOfDay, duration_schema, is_duration, parse_duration

@@ -19,7 +19,7 @@ from crossdock.reading.transport.failure_sentences import (
     REQUEST_FAILED,
     http_exception_reason,
 )
-from crossdock.reading.transport.http_answer_and_error_types import (
+from crossdock.reading.transport.http_answers_and_errors import (
     MAX_RESPONSE_BYTES,
     TOTAL_TIMEOUT_S,
     AmbiguousError,
@@ -32,7 +32,7 @@ from crossdock.reading.transport.httpcore_client import (
     DEFAULT_HEADERS,
     HttpClient,
 )
-from crossdock.reading.transport.proxy_and_certificate_settings import DIRECT, HttpConnection
+from crossdock.reading.transport.proxy_and_tls_settings import DIRECT, HttpConnection
 
 _DECODED = {b"content-encoding", b"content-length", b"transfer-encoding"}  # no longer true for the decoded body
 

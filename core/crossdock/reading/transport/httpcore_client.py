@@ -28,7 +28,7 @@ from crossdock.reading.transport.failure_sentences import (
     http_exception_reason,
     is_client_certificate_refused,
 )
-from crossdock.reading.transport.http_answer_and_error_types import (
+from crossdock.reading.transport.http_answers_and_errors import (
     MAX_RESPONSE_BYTES,
     TOTAL_TIMEOUT_S,
     AmbiguousError,
@@ -38,8 +38,7 @@ from crossdock.reading.transport.http_answer_and_error_types import (
     TooLargeError,
     UnreadableError,
 )
-from crossdock.reading.transport.proxy_and_certificate_settings import DIRECT, HttpConnection
-from crossdock.reading.transport.tls_context import tls_context
+from crossdock.reading.transport.proxy_and_tls_settings import DIRECT, HttpConnection, tls_context
 from crossdock.values.web_address_checks import check_proxy_address
 
 UNQUOTED = "%/:?#[]@!$&'()*+,;=~"  # not percent-encoded (RFC 3986, reserved)

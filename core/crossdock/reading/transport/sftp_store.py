@@ -23,10 +23,14 @@ from crossdock.reading.transport.file_store import (
     matching_files,
     sorted_names_refusing_unsafe,
 )
-from crossdock.reading.transport.sftp_protocol import NO_SUCH_FILE, PERMISSION_DENIED, Attributes, SftpWire, StatusError
-from crossdock.reading.transport.ssh_connection import (
+from crossdock.reading.transport.ssh_connection_and_sftp_protocol import (
+    NO_SUCH_FILE,
+    PERMISSION_DENIED,
+    Attributes,
     SftpLogin,
+    SftpWire,
     SshConnection,
+    StatusError,
     TimeBudget,
     connect_to_pinned_host,
     log_in,

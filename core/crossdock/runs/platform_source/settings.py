@@ -15,8 +15,7 @@ from crossdock.mapping.row_order_and_cursors import OVERLAP_S, OverlapS
 from crossdock.mapping.stream_declaration import PLATFORM, Columns
 from crossdock.platform.platform_config import ClientCredentials, Profile
 from crossdock.reading.sources.api_declaration import Api
-from crossdock.reading.transport.http_auth import BearerAuth
-from crossdock.reading.transport.token_auth import ClientCredentialsAuth
+from crossdock.reading.transport.http_auth import BearerAuth, ClientCredentialsAuth
 from crossdock.resources import Line, ResourceName
 from crossdock.values.config_base_types import Name, make_pydantic_error_at_key
 from crossdock.values.field_types import Instant

@@ -27,9 +27,9 @@ from crossdock.errors import ConfigError, CrossdockError, RemoteError, Unavailab
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.signs_of_unread_records import collect_signs_beside_empty_list
 from crossdock.reading.transport.failure_sentences import network_failure_reason
-from crossdock.reading.transport.http_answer_and_error_types import Answer
+from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.reading.transport.httpcore_client import HttpClient
-from crossdock.reading.transport.tls_context import tls_context
+from crossdock.reading.transport.proxy_and_tls_settings import tls_context
 from crossdock.services.notifications.run_events_and_messages import (
     Event,
     Message,

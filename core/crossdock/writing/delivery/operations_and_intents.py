@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from msgspec import Struct, structs
 
-from crossdock.reading.transport.error_answer_parsing import MAX_POINTER, SHOWN
+from crossdock.reading.transport.http_answers_and_errors import MAX_POINTER, SHOWN
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, Step
 from crossdock.values import exact_json
 from crossdock.values.raw_rows_and_records import Record

@@ -28,7 +28,7 @@ from crossdock.errors import RecordError
 from crossdock.pacing.backoff import MAX_DOUBLINGS, jittered_backoff_pause_s
 from crossdock.pacing.rate_limits_in_answers import RateHeaders
 from crossdock.pacing.request_allowance import TakenToken
-from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, Answer, NotSentError
+from crossdock.reading.transport.http_answers_and_errors import AmbiguousError, Answer, NotSentError
 from crossdock.state import Intent, StoredBatch
 from crossdock.values import exact_json
 from crossdock.values.author_code_errors import AUTH, AuthorCodeError, convert_author_errors

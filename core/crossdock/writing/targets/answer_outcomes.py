@@ -13,11 +13,16 @@ from crossdock.mapping.external_ids import NameMembers
 from crossdock.mapping.stream_declaration import Filter
 from crossdock.pacing.rate_limits_in_answers import retry_after_s, wait_stated_by_answer_s
 from crossdock.printable import printable
-from crossdock.reading.sources import api_error_messages
+from crossdock.reading.sources import errors_in_api_answers
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
-from crossdock.reading.transport import error_answer_parsing
-from crossdock.reading.transport.error_answer_parsing import Problem
-from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, Answer, ExpiredError, NotSentError
+from crossdock.reading.transport import http_answers_and_errors
+from crossdock.reading.transport.http_answers_and_errors import (
+    AmbiguousError,
+    Answer,
+    ExpiredError,
+    NotSentError,
+    Problem,
+)
 from crossdock.values import exact_json
 from crossdock.values.cache_and_date_headers import cache_age_s, header_showing_cache_hit
 from crossdock.values.field_types import is_valid_target_id
@@ -259,7 +264,7 @@ def outcome_of_write(
         message = _text_of_redirect(answer.headers.get("location", ""), subject.path.partition("?")[0])
         is_moved = status in MOVED
         return Outcome("rejected" if is_moved else "in_doubt", message, status, reason="rejected" if is_moved else None)
-    problem = error_answer_parsing.read(status, answer.body)
+    problem = http_answers_and_errors.parse_error_answer(status, answer.body)
     wait = retry_after_s(answer.headers)
     kind: OutcomeKind = "in_doubt"
     if status == _THROTTLED:
@@ -355,7 +360,7 @@ def outcome_without_record(answer: Answer, body: Any, shape: RecordShape, place:
     ).sign_of_more_records()
     if sign is None:
         return Outcome("absent", status=answer.status)
-    reason = api_error_messages.error_message_in(body, str)
+    reason = errors_in_api_answers.error_message_in(body, str)
     sign = f"{sign}: {reason}" if reason else sign
     advice = "if that says something else, declare it as ignored"
     return Outcome("unavailable", f"answered a look-up without a record, although {sign}; {advice}")
@@ -583,7 +588,8 @@ def _text_of_error(body: Any, place: str) -> str:
     places = (around, "", place) if is_word else (place, around, "")
     return next(
         filter(
-            None, (api_error_messages.error_message_in(value_at_pointer_or_missing(body, each), str) for each in places)
+            None,
+            (errors_in_api_answers.error_message_in(value_at_pointer_or_missing(body, each), str) for each in places),
         ),
         "",
     )

@@ -14,10 +14,10 @@ from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.mapping.stream_declaration import Filter
 from crossdock.pacing.rate_limit_and_retry_settings import LimitSettings
 from crossdock.pacing.rate_limits_in_answers import Throttling
-from crossdock.reading.sources import api_error_messages, graphql_errors
+from crossdock.reading.sources import errors_in_api_answers
 from crossdock.reading.sources.api_declaration import Api, no_failure_status
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
-from crossdock.reading.transport.http_answer_and_error_types import Answer
+from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.values import exact_json
 from crossdock.values.json_paths import (
     MISSING,
@@ -251,7 +251,7 @@ class ApiTarget(ConnectorTarget):
             return answer
         if status == _THROTTLED:  # its body may state the wait
             return replace(answer, status=status)
-        reason = api_error_messages.error_message_in(body, str) or _NO_REASON
+        reason = errors_in_api_answers.error_message_in(body, str) or _NO_REASON
         return Answer(status, answer.headers, exact_json.dumps({"detail": reason}))
 
     def throttled(self, answer: Answer) -> Outcome | None:
@@ -259,7 +259,7 @@ class ApiTarget(ConnectorTarget):
         ``THROTTLED`` says. None for any other, also for a 429 of which `Api.throttled` says nothing.
         """
         read = self._as_api_answer(answer)
-        is_told = graphql_errors.THROTTLED in graphql_errors.error_codes(read)
+        is_told = errors_in_api_answers.THROTTLED in errors_in_api_answers.error_codes(read)
         found = self.api.throttling(read) or (Throttling() if is_told else None)
         if found is None:
             return None
@@ -364,7 +364,7 @@ def outcome_of_write_with_reason(
     outcome = answer_outcomes.outcome_of_write(answer, expected, shape, judged=judged)
     if outcome.message != f"HTTP {answer.status}":
         return outcome
-    message = api_error_messages.error_reason(answer.body, answer.headers.get("content-type", ""), str)
+    message = errors_in_api_answers.error_reason(answer.body, answer.headers.get("content-type", ""), str)
     return replace(outcome, message=message or outcome.message)
 
 

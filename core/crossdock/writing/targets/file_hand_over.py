@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, RemoteError, UnauthorizedError
 from crossdock.reading.transport.file_store import RemoteFile, WritableStore
-from crossdock.reading.transport.http_answer_and_error_types import AmbiguousError, ExpiredError, NotSentError
+from crossdock.reading.transport.http_answers_and_errors import AmbiguousError, ExpiredError, NotSentError
 
 IfMissing = Literal["in_doubt", "handed_over", "resend"]
 """What it means that neither a file nor its temporary file is found after a lost answer."""

@@ -18,7 +18,7 @@ from pydantic import StrictBool, StrictStr, model_validator
 from crossdock.errors import CrossdockError, RecordError, UnavailableError
 from crossdock.pacing.rate_limit_and_retry_settings import LimitSettings, RateLimit, Retry
 from crossdock.reading.transport.file_store import WritableStore
-from crossdock.reading.transport.http_answer_and_error_types import Answer, NotSentError
+from crossdock.reading.transport.http_answers_and_errors import Answer, NotSentError
 from crossdock.reading.wrappers.wrapper import WrapperSettings
 from crossdock.reading.wrappers.wrapping_and_unwrapping import wrap_file, wrapped_name_ending
 from crossdock.resources import ResourceModel

@@ -13,8 +13,8 @@ from crossdock.errors import ClockError, CrossdockError, UnauthorizedError, Unav
 from crossdock.platform import needed_and_granted_scopes
 from crossdock.platform.credentials import GrantedToken
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.transport import error_answer_parsing
-from crossdock.reading.transport.http_answer_and_error_types import Answer
+from crossdock.reading.transport import http_answers_and_errors
+from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.values.cache_and_date_headers import parse_http_date
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.writing.targets.platform_target import PlatformTarget
@@ -50,9 +50,9 @@ def read_platform_access_or_raise(profile: Profile, resources: Sequence[str]) ->
     is_valid = len(forbidden) < len(answers) or any(map(_says_insufficient_scope, forbidden.values()))
     for resource, answer in answers.items():
         if answer.status == 401 or (answer.status == 403 and not is_valid):
-            problem = error_answer_parsing.read(answer.status, answer.body)
+            problem = http_answers_and_errors.parse_error_answer(answer.status, answer.body)
             raise UnauthorizedError(
-                f"rejected the credential: {problem.message[: error_answer_parsing.SHOWN]} (HTTP {answer.status})",
+                f"rejected the credential: {problem.message[: http_answers_and_errors.SHOWN]} (HTTP {answer.status})",
                 where=profile.base_url,
                 hint=f"see platform.auth and platform.tenant; the request was to list one {resource}",
                 code="target_unauthorized",

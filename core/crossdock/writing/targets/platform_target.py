@@ -9,7 +9,7 @@ from crossdock.mapping.resource_types import ACTIONS, WRITABLE_RESOURCE_TYPES, P
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.platform import credentials
 from crossdock.platform.platform_config import Profile, Rate
-from crossdock.reading.transport.http_answer_and_error_types import Answer
+from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.field_types import MAX_EXTERNAL_ID

@@ -23,7 +23,7 @@ from crossdock.pacing import rate_limits_in_answers
 from crossdock.pacing.rate_limit_and_retry_settings import LimitSettings, Retry
 from crossdock.pacing.rate_limits_in_answers import RateHeaders
 from crossdock.pacing.token_bucket import BucketState, LimitEstimate
-from crossdock.reading.transport.http_answer_and_error_types import Answer
+from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 from crossdock.values.json_paths import copy_with_value_at_path
@@ -92,7 +92,7 @@ class Client(Protocol):
         """Send one request and read its whole answer.
 
         Raises:
-            NotSentError, AmbiguousError: See `crossdock.reading.transport.http_answer_and_error_types`.
+            NotSentError, AmbiguousError: See `crossdock.reading.transport.http_answers_and_errors`.
             UnauthorizedError: If no token is granted; nothing was sent.
         """
 

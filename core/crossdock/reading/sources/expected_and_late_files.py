@@ -11,7 +11,7 @@ from msgspec import Struct
 from pydantic import BeforeValidator
 
 from crossdock.errors import UnavailableError
-from crossdock.reading.sources.run_context import JobRun, SourceContext
+from crossdock.reading.sources.run_and_stream_context import JobRun, SourceContext
 from crossdock.reading.sources.stream_input_report import InputFacts, input_facts_of_stream, newest_accepted_file
 from crossdock.state import FileFacts
 from crossdock.values.config_base_types import ConfigModel, TimeOfDay, duration_schema, is_duration, parse_duration

@@ -7,26 +7,28 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
+from pydantic import GetPydanticSchema, model_validator
 
-from crossdock.errors import CrossdockError, StateError, add_code_to_first_line
+from crossdock.errors import ConnectorError, CrossdockError, StateError, add_code_to_first_line
 from crossdock.pacing.token_bucket import BucketState
+from crossdock.reading.sources.api_token_buckets import ApiUsage, SharedBuckets
 from crossdock.reading.sources.list_completeness_evidence import OpenLists
-from crossdock.reading.sources.request_allowance_of_run import ApiUsage
-from crossdock.reading.sources.shared_growth_check_pauses import GrowthChecks
-from crossdock.reading.sources.shared_token_buckets import SharedBuckets
 from crossdock.reading.sources.stream_input_report import InputFacts
+from crossdock.reading.transport.file_store import FileStore
 from crossdock.state import FileDescription, FileFacts, PackedDigests
 from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors
 from crossdock.values.clock import Clock
+from crossdock.values.config_base_types import ConfigModel, Name, make_pydantic_error_at_key
 from crossdock.values.raw_rows_and_records import RawBatch
 from crossdock.values.run_progress_and_messages import (
     Progress,
@@ -35,9 +37,56 @@ from crossdock.values.run_progress_and_messages import (
     warning_texts,
 )
 from crossdock.values.safe_local_files import create_private_folder
+from crossdock.values.web_address_checks import places_of_forbidden_addresses
 
 if TYPE_CHECKING:
     import httpx
+
+    from crossdock.reading.sources.api_declaration import Api
+    from crossdock.reading.sources.paginated_api_client import ApiClient
+    from crossdock.reading.transport.http_answers_and_errors import RefusedCredentials
+
+Look = Callable[[FileStore], None]
+"""Looks at the files of one source."""
+_Due = Callable[[], Iterable[Look]]
+
+
+@runtime_checkable
+class AnnouncesFiles(Protocol):
+    def announce_file_growth_checks(self, ctx: Any) -> None:
+        """Called when a run begins that will read the stream, to call `GrowthChecks.announce_connection`."""
+
+
+class GrowthChecks:
+    """The looks and pauses of one run; it has paused for `paused` seconds so far."""
+
+    def __init__(self) -> None:
+        self.paused = 0.0
+        self._expected: dict[str, tuple[Callable[[], FileStore], list[_Due]]] = {}
+
+    def announce_connection(self, connection: str, open_store: Callable[[], FileStore], due: _Due) -> None:
+        """Announce that the run will read *connection*. *due* returns the looks at files that are not taken in yet."""
+        _, all_due = self._expected.setdefault(connection, (open_store, []))
+        all_due.append(due)
+
+    def let_others_look_and_pause(
+        self, seconds: float, clock: Clock, connection: str, store: FileStore, looked: Look
+    ) -> None:
+        """Let all sources look at their files, then wait for *seconds*. Do nothing if *seconds* is not positive."""
+        if seconds > 0:
+            self._let_other_sources_look(connection, store, looked)
+        clock.sleep(seconds)
+        self.paused += max(seconds, 0.0)
+
+    def _let_other_sources_look(self, connection: str, store: FileStore, looked: Look) -> None:
+        for name, (open_store, all_due) in self._expected.items():
+            with suppress(CrossdockError):  # the stream meets it again when it is read
+                if looks := [each for each in dict.fromkeys(chain(*(due() for due in all_due))) if each != looked]:
+                    with nullcontext(store) if name == connection else open_store() as opened:
+                        for look in looks:
+                            with suppress(CrossdockError):
+                                look(opened)
+
 
 READS = "the platform"
 """The name under which a run counts the requests that read the platform; no connection can have it. In a session they
@@ -291,3 +340,94 @@ def _lock_folder(folder: Path) -> int:
         os.close(lock)
         raise
     return lock
+
+
+# A text; Any for type checkers, of which pyright lets no field of type str be narrowed to a literal by a subclass.
+_Narrowed = Annotated[Any, GetPydanticSchema(lambda _, handler: handler(str))]
+
+
+class Settings(ConfigModel):
+    """What one connection is configured with; a connector adds its own fields."""
+
+    kind: _Narrowed
+    namespace: Name | None = None
+    """The scope in which this connection's record keys are unique; default: its name. Connections may share one."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_addresses(cls, data: Any) -> Any:
+        for place, fault in places_of_forbidden_addresses(data):
+            raise make_pydantic_error_at_key(place, fault)
+        return data
+
+    @property
+    def source_host(self) -> str | None:
+        """The host that is read, as ``HOST`` or ``HOST:PORT``, or None. A fleet limits its runs by it."""
+        return None
+
+
+S = TypeVar("S", bound=Settings)
+T = TypeVar("T")
+_API = "crossdock.api"
+
+
+@dataclass(frozen=True)  # without slots: ``Context[...](...)`` would fail
+class Context(Generic[S]):
+    """What a stream may use while it reads.
+
+    Attributes:
+        settings: The connection's settings.
+        connection: The connection's name.
+        run: What the run gives its sources: clock, progress, folders, intake log.
+    """
+
+    settings: S
+    connection: str
+    run: SourceContext
+    _shared: dict[object, Any] = field(default_factory=dict)
+    _declared_api: Callable[[S], Api] | None = None
+    _tokens: Path | None = None
+    _refused: RefusedCredentials | None = None
+
+    @property
+    def api(self) -> ApiClient:
+        """The HTTP API that the connector declares, opened once in a run and shared by all streams of the connection.
+
+        Raises:
+            ConnectorError: If it declares none.
+            ConfigError: If its address or a certificate cannot be used.
+        """
+        return self.shared(_API, self._open_api)
+
+    def _open_api(self) -> ApiClient:
+        from crossdock.reading.sources.api_declaration import declared_api  # noqa: PLC0415  most commands read no API
+        from crossdock.reading.sources.paginated_api_client import ApiClient  # noqa: PLC0415
+
+        if self._declared_api is None:
+            raise ConnectorError(
+                "the connector declares no API",
+                hint="Connector(..., api=lambda settings: Api(...))",
+                code="connector_invalid",
+            )
+        api = declared_api(self._declared_api, self.settings, self.connection, self._tokens, self._refused)
+        client = ApiClient(api, self.run, self.connection)
+        self.run.at_end.callback(self._store_usage_and_close, client)
+        return client
+
+    def _store_usage_and_close(self, client: ApiClient) -> None:
+        if client.allowance.usage.requests:
+            self.run.limits[self.connection] = client.allowance.bucket_state
+            self.run.api_usage[self.connection] = client.allowance.usage
+        client.close()
+
+    def renew(self) -> None:
+        """Discard what `shared` has kept, except the API: what is read next is read as it is then."""
+        for name in self._shared.keys() - {_API}:
+            del self._shared[name]
+
+    def shared(self, name: object, make: Callable[[], T]) -> T:
+        """Return the result of *make*, called once in a run and shared by all streams of the connection."""
+        if name not in self._shared:
+            self._shared[name] = make()
+        value: T = self._shared[name]
+        return value

@@ -27,7 +27,7 @@ from crossdock.errors import ConfigError
 from crossdock.reading.transport.file_store import matches_pattern, split_pattern
 from crossdock.runs.platform_source.streams import PlatformStream
 from crossdock_connectors.http_json.streams import HttpJsonStream
-from crossdock_connectors.warehouse.streams import WarehouseStream
+from crossdock_connectors.warehouse.settings_and_streams import WarehouseStream
 
 ROOT = Path(__file__).parents[1]
 MAX_BYTES = 400_000_000

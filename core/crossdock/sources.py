@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from crossdock.reading.sources.api_declaration import Api
     from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
     from crossdock.reading.sources.errors_in_api_answers import GraphQLError
-    from crossdock.reading.sources.expected_and_late_files import Expect, Expectation
     from crossdock.reading.sources.file_lookups_and_joins import Joined, JoinedFiles, Part, Rule
     from crossdock.reading.sources.file_order import NameOrder, Order
     from crossdock.reading.sources.file_source import FileSource, StreamId, warnings_about_newest
+    from crossdock.reading.sources.found_expected_and_late_files import Expect, Expectation, Wait
     from crossdock.reading.sources.listed_and_known_files import ArchiveFolder, check_intake
     from crossdock.reading.sources.manifests_and_done_markers import Manifest, MarkerTemplate
     from crossdock.reading.sources.paginated_api_client import ApiClient
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     )
     from crossdock.reading.sources.retried_requests import NotFoundError
     from crossdock.reading.sources.run_and_stream_context import SourceContext
-    from crossdock.reading.sources.waiting_for_late_files import Wait
     from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
     from crossdock.reading.transport.client_assertions import ClientAssertion, SignatureAlgorithm
     from crossdock.reading.transport.file_store import FileStore, WritableStore, any_case, list_below, split_pattern

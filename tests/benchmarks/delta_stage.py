@@ -56,7 +56,7 @@ import sys
 from pathlib import Path
 from crossdock.sources import connect
 from crossdock.config.project import project
-from crossdock_connectors.sftp_warehouse.streams_and_target import sftp_login
+from crossdock_connectors.sftp_warehouse.settings_streams_and_target import sftp_login
 (connection,) = project.load(Path(sys.argv[1])).connections
 with connect(sftp_login(connection.settings)) as store, open(sys.argv[3], "wb") as sink:
     store.fetch(store.stat(sys.argv[2]), sink)

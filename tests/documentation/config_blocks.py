@@ -26,7 +26,7 @@ from crossdock.services.fleet.tenants_and_watched_configs import WatchedTenantCo
 from crossdock.values import exact_json, yaml_reader
 from crossdock.writing.files.content_kinds import FileContentConfig
 from crossdock_connectors.http_json.bulk_write_job_settings import BulkJob, JobResourceConfig
-from crossdock_connectors.warehouse.settings import WarehouseStreamConfig
+from crossdock_connectors.warehouse.settings_and_streams import WarehouseStreamConfig
 from crossdock_connectors.warehouse.target_settings import FileResourceConfig
 
 Try = Callable[[Any, Fence, Path], None]

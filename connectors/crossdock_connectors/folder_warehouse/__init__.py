@@ -1,8 +1,12 @@
 """Legacy warehouses that export files to a local folder or a mounted share."""
 
 from crossdock import Connector
-from crossdock_connectors.folder_warehouse.settings import FolderWarehouseSettings
-from crossdock_connectors.folder_warehouse.streams_and_target import check, streams, target
+from crossdock_connectors.folder_warehouse.settings_streams_and_target import (
+    FolderWarehouseSettings,
+    check,
+    streams,
+    target,
+)
 
 CONNECTOR = Connector(
     name="folder_warehouse",

@@ -11,10 +11,10 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock import ConfigModel, Filter
 from crossdock.sources import NameForm
 from crossdock.values.config_base_types import MAX_S, make_pydantic_error_at_key
+from crossdock_connectors.declared_target_records import FileRecordConfig
 from crossdock_connectors.http_json.pagination_settings import Place
 from crossdock_connectors.http_json.request_declarations import DeclaredRequest
 from crossdock_connectors.http_json.request_templates import Path, texts_in
-from crossdock_connectors.written_file_record_settings import FileRecordConfig
 
 NAME = "name"
 _KEPT = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(?:\.[^{}]+)?\}")

@@ -18,13 +18,13 @@ from crossdock.targets import (
     Update,
 )
 from crossdock.writing.targets.target import HAND_OVER, HAND_OVER_AGAIN, STAGE, BatchItem
+from crossdock_connectors.declared_target_records import file_target_resource
 from crossdock_connectors.http_json import bulk_write_jobs
 from crossdock_connectors.http_json.bulk_write_job_settings import JobResourceConfig
 from crossdock_connectors.http_json.recognized_answers import REFUSED, error_members_in
 from crossdock_connectors.http_json.settings import HttpJsonSettings
 from crossdock_connectors.http_json.target import HttpJsonTarget
 from crossdock_connectors.http_json.target_settings import TargetConfig
-from crossdock_connectors.written_file_record_settings import file_target_resource
 
 _PARTS = frozenset({STAGE, HAND_OVER, HAND_OVER_AGAIN})
 

@@ -26,7 +26,7 @@ from crossdock.sources import (
 from crossdock.values.config_base_types import make_pydantic_error_at_key
 from crossdock.values.json_paths import copy_with_value_at_path, is_pointer, names_in_path, value_at_path_or_missing
 from crossdock_connectors.http_json.credential_settings import HeaderName
-from crossdock_connectors.http_json.graphql_variables import unnamed_variable_text
+from crossdock_connectors.http_json.request_templates import unnamed_variable_text
 
 
 def pointer_of_path(path: str) -> str:

@@ -12,9 +12,14 @@ from crossdock import ConfigModel
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import make_pydantic_error_at_key
 from crossdock_connectors.http_json.credential_settings import refuse_literal_secrets
-from crossdock_connectors.http_json.graphql_variables import unnamed_variable_text
 from crossdock_connectors.http_json.pagination_settings import Place
-from crossdock_connectors.http_json.request_templates import Param, Path, fill_braced_names_in_template, texts_in
+from crossdock_connectors.http_json.request_templates import (
+    Param,
+    Path,
+    fill_braced_names_in_template,
+    texts_in,
+    unnamed_variable_text,
+)
 
 _OF_RECORD = re.compile(r"\{(?:changes|record(?:\.([^{}.]+)[^{}]*)?)\}")
 

@@ -12,7 +12,18 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, WithJs
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.path_filling_and_answered_records import IN_BRACES
 from crossdock.values import exact_json
+from crossdock.values.graphql_tokens import graphql_variables
 from crossdock.values.json_paths import MISSING, value_at_path_or_missing
+
+
+def unnamed_variable_text(query: str, name: str) -> str | None:
+    """Return what is wrong if *query* does not name the variable *name*, or None."""
+    named = graphql_variables(query)
+    if name in named:
+        return None
+    listed = ", ".join(f"${each}" for each in named) or "no variable"
+    return f"the query does not name ${name}, and servers ignore a variable that they do not know; it names {listed}"
+
 
 NAMES = frozenset({"since", "start", "end"})
 _PLACE = re.compile(r"\{(since|start|end)\}")

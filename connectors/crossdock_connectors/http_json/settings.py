@@ -21,14 +21,14 @@ from crossdock_connectors.http_json.credential_settings import (
     TextOrSecret,
     refuse_literal_secrets,
 )
-from crossdock_connectors.http_json.members_from_further_requests import ExpandedMember
+from crossdock_connectors.http_json.further_requests_per_record import ExpandedMember
+from crossdock_connectors.http_json.graphql_lists_in_records import RestOfConnection
 from crossdock_connectors.http_json.pagination_settings import Pagination, Place, check_parameter_place, is_for_post
 from crossdock_connectors.http_json.recognized_answers import REFUSED, FailedAnswer, ThrottledAnswer
 from crossdock_connectors.http_json.request_declarations import DeclaredRequest, check_body_or_graphql
 from crossdock_connectors.http_json.request_templates import Param, Path
-from crossdock_connectors.http_json.rest_of_graphql_connections import RestOfConnection
 from crossdock_connectors.http_json.target_settings import TargetConfig
-from crossdock_connectors.http_json.webhook_settings import HttpJsonWebhooks, check_hint_rules
+from crossdock_connectors.http_json.webhooks import HttpJsonWebhooks, check_hint_rules
 from crossdock_connectors.request_time_formats import UNIX, UNIX_MS, TimeLayout
 
 _UNITS = "smhd"

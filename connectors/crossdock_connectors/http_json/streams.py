@@ -14,6 +14,7 @@ import polars as pl
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
 from crossdock.mapping.row_order_and_cursors import ANY_TIME_ZONE, format_iso_instant_cursor, format_stored_instant
 from crossdock.reading.sources import path_filling_and_answered_records
+from crossdock.reading.sources.compact_id_set import IdSet
 from crossdock.reading.sources.list_completeness_evidence import (
     USUAL_PAGE_LIMITS,
     IncompleteListError,
@@ -54,14 +55,50 @@ from crossdock.values.raw_rows_and_records import (
     with_path_columns,
 )
 from crossdock_connectors import request_time_formats
-from crossdock_connectors.http_json import members_from_further_requests, request_templates
+from crossdock_connectors.http_json import further_requests_per_record, request_templates
 from crossdock_connectors.http_json.checkpoints_despite_late_records import WindowCheckpoints
-from crossdock_connectors.http_json.failing_record_requests_set_aside import FailingRecords
-from crossdock_connectors.http_json.lists_cut_by_queries import count_full_lists, sizes_of_uncounted_lists
-from crossdock_connectors.http_json.moved_rows import COARSE_S, MovedRows
+from crossdock_connectors.http_json.further_requests_per_record import FailingRecords
+from crossdock_connectors.http_json.graphql_lists_in_records import (
+    complete_connections,
+    count_full_lists,
+    mark_connections_as_failed,
+    sizes_of_uncounted_lists,
+)
 from crossdock_connectors.http_json.pagination_settings import Pagination
-from crossdock_connectors.http_json.rest_of_graphql_connections import complete_connections, mark_connections_as_failed
 from crossdock_connectors.http_json.settings import FetchedRecord, HttpJsonSettings, HttpJsonStreamConfig
+
+COARSE_S = 1.0  # an API may drop the fraction of a second
+
+
+class MovedRows:
+    def __init__(self, key: Sequence[str], cursor: Cursor) -> None:
+        self._key, self._cursor = tuple(key), cursor
+        self._seen, self._latest = IdSet(), ""
+
+    def add_page(self, page: RawBatch, until: str) -> None:
+        """Add a page. A time later than *until*, in a cursor's form, is that of no change in any time zone."""
+        columns = [*dict.fromkeys((*self._key, self._cursor.column))]
+        frame = with_path_columns(page.load(), columns)
+        if not set(columns) <= set(frame.columns):
+            return  # the run refuses the page
+        rows = list(frame[columns].iter_rows(named=True))
+        keys = ["\0".join(row[name] or "" for name in self._key) for row in rows]
+        again = self._seen.known_ids_among(keys)
+        for key, row in zip(keys, rows, strict=True):
+            if key in again and (value := self._cursor_value(row)) <= until:
+                self._latest = max(self._latest, value)
+        self._seen.add(keys)
+
+    def _cursor_value(self, row: dict[str, str | None]) -> str:
+        try:
+            return self._cursor.value(row)
+        except RecordError:  # the run rejects the record
+            return ""
+
+    def any_moved_since(self, began: str) -> bool:
+        """Return whether a row of an earlier page came again with a change since *began*, which has a cursor's form."""
+        return self._latest >= began
+
 
 _REQUEST = {
     "path", "params", "headers", "body", "graphql", "variables", "records", "rest", "expand", "explode", "windows",
@@ -104,10 +141,10 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         self._left_out = _filters_before_member_requests(config) if config.expand else ()
         paths = self._requested_paths
         self._let_filters_test_only_columns_that_were_read(
-            lambda column: members_from_further_requests.failure_of_column(column, paths)
+            lambda column: further_requests_per_record.failure_of_column(column, paths)
         )
         if self.uses is not None:  # a record of which a member could not be read is not unchanged
-            self.uses = (*self.uses, *map(members_from_further_requests.failure_column, paths))
+            self.uses = (*self.uses, *map(further_requests_per_record.failure_column, paths))
 
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         empty = list[_Asked]()  # since the last list with records
@@ -229,11 +266,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             ctx.api.doubt(page, text)
         for error in filter(
             None,
-            (
-                members_from_further_requests.error_of_expansion(item, self._requested_paths)
-                for item in items
-                if explode
-            ),
+            (further_requests_per_record.error_of_expansion(item, self._requested_paths) for item in items if explode),
         ):
             ctx.api.doubt(page, f"{error.pointer} {error.message}")  # its row has no key, so no dead letter says it
         return self._items_as_batch(items, source)
@@ -271,17 +304,17 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 ):
                     return item, False
             whole = complete_connections(ctx, item, self._config.rest)
-            made = members_from_further_requests.add_requested_members(
+            made = further_requests_per_record.add_requested_members(
                 ctx, whole, members, self._pagination, key, answers
             )
             return made, whole is not item or any(value_at_path_or_missing(made, name) is not None for name in members)
 
         def failed(item: Any, error: CrossdockError) -> Any:
-            marked = members_from_further_requests.mark_as_failed(item, members, error)
+            marked = further_requests_per_record.mark_as_failed(item, members, error)
             return mark_connections_as_failed(marked, self._config.rest, error)
 
         answers = ctx.shared(
-            f"{key} answers", lambda: {name: members_from_further_requests.LatestAnswers() for name in members}
+            f"{key} answers", lambda: {name: further_requests_per_record.LatestAnswers() for name in members}
         )
         failing = ctx.shared(key, lambda: FailingRecords(ctx.api.allowance))
         return failing.request_each_or_set_aside(items, asked, failed)
@@ -294,7 +327,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
         paths = self._requested_paths
         for row, line in zip(record.each_row() if paths else (), record.lines, strict=False):
-            if error := members_from_further_requests.error_of_expansion(row.value, paths):
+            if error := further_requests_per_record.error_of_expansion(row.value, paths):
                 raise error.at(line)
         explode, is_element = self._config.explode, record.row.get(ELEMENT) is not None
         if (
@@ -557,7 +590,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             return Finding(ok=True, text=f"{self.name}: {self._config.path} responds that there are no records")
         rows = self.batch_of_page(ctx, page, page.address, expanded_count=1).load()
         if rows.height and (
-            error := members_from_further_requests.error_of_expansion(
+            error := further_requests_per_record.error_of_expansion(
                 exact_json.loads(rows[JSON][0]), self._requested_paths
             )
         ):

@@ -31,7 +31,7 @@ from crossdock.values.field_types import MAX_ID_LENGTH
 from crossdock.values.json_paths import MISSING, value_at_pointer_or_missing
 from crossdock.writing.targets import answer_outcomes
 from crossdock.writing.targets.api_target import outcome_of_write_with_reason
-from crossdock_connectors.draft_models_declared_in_config import draft_model
+from crossdock_connectors.declared_target_records import draft_model
 from crossdock_connectors.http_json.pagination_settings import pointers_and_headers_to_ignore
 from crossdock_connectors.http_json.recognized_answers import REFUSED, RepeatedAnswer, error_members_in
 from crossdock_connectors.http_json.request_declarations import DeclaredRequest, PostedRequest

@@ -12,7 +12,7 @@ from crossdock import ConfigModel, Filter
 from crossdock.pacing.rate_limit_and_retry_settings import InFlight, Retry
 from crossdock.sources import NameForm
 from crossdock.values.config_base_types import MAX_S, differs_from_default, make_pydantic_error_at_key
-from crossdock_connectors.draft_models_declared_in_config import MemberName, Members, ResourceKey
+from crossdock_connectors.declared_target_records import MemberName, Members, ResourceKey
 from crossdock_connectors.http_json.bulk_write_job_settings import JobResourceConfig
 from crossdock_connectors.http_json.credential_settings import HeaderName
 from crossdock_connectors.http_json.pagination_settings import Ignored, Place

@@ -1,8 +1,12 @@
 """Legacy warehouses that export files to an SFTP server."""
 
 from crossdock import Connector
-from crossdock_connectors.sftp_warehouse.settings import SftpWarehouseSettings
-from crossdock_connectors.sftp_warehouse.streams_and_target import check, streams, target
+from crossdock_connectors.sftp_warehouse.settings_streams_and_target import (
+    SftpWarehouseSettings,
+    check,
+    streams,
+    target,
+)
 
 CONNECTOR = Connector(
     name="sftp_warehouse",

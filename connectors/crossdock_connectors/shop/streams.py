@@ -25,7 +25,7 @@ from crossdock import (
 from crossdock.mapping.stream_declaration import ChangeLimits
 from crossdock.sources import Checkpoint
 from crossdock.values.field_types import use_default_decimal_context
-from crossdock_connectors.mapping_versions import version_of_mapping_and_settings
+from crossdock_connectors.record_mapping_in_code import version_of_mapping_and_settings
 from crossdock_connectors.shop.sale_lines import charge_product_key
 from crossdock_connectors.shop.settings import MAPPED, ShopSettings
 

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel
 from crossdock.pacing.rate_limit_and_retry_settings import Retry
-from crossdock.reading.sources.expected_and_late_files import Interval
+from crossdock.reading.sources.found_expected_and_late_files import Interval
 from crossdock.sources import NameForm, WrappedIn, WritableStore
 from crossdock.targets import (
     ACKNOWLEDGEMENTS,
@@ -23,8 +23,7 @@ from crossdock.targets import (
 )
 from crossdock.values.config_base_types import make_pydantic_error_at_key, parse_duration
 from crossdock.values.time_formats_and_zones import check_zone_name
-from crossdock_connectors.draft_models_declared_in_config import ResourceKey
-from crossdock_connectors.written_file_record_settings import FileRecordConfig, file_target_resource
+from crossdock_connectors.declared_target_records import FileRecordConfig, ResourceKey, file_target_resource
 
 _FILE_NAME = re.compile(r"(?:[A-Za-z0-9_.,+=-]|\{number(?::[1-9])?\}|\{at:(?:%[YymdHMSj]|[A-Za-z0-9_.-])+\})+")
 MAX_FILE_NAME = 150  # characters; temporary names and markers are longer, and common file systems end at 255

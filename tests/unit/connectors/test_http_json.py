@@ -28,7 +28,7 @@ from crossdock.testing.connector_context_and_reading import bind_checked_stream
 from crossdock.testing.http_contract import HttpStreamContract
 from crossdock.values.json_paths import MISSING, value_at_pointer_or_missing
 from crossdock_connectors.http_json import CONNECTOR, request_templates
-from crossdock_connectors.http_json.lists_cut_by_queries import sizes_of_uncounted_lists
+from crossdock_connectors.http_json.graphql_lists_in_records import sizes_of_uncounted_lists
 from crossdock_connectors.http_json.pagination_settings import pointer_of_path
 from crossdock_connectors.http_json.settings import HttpJsonSettings
 

@@ -9,8 +9,8 @@ import pytest
 
 from crossdock.errors import RefusedError
 from crossdock.targets import ExpectedRecord
-from crossdock_connectors.http_json.bulk_write_job_results import JobOutcomes, results_in
 from crossdock_connectors.http_json.bulk_write_job_settings import JobResults
+from crossdock_connectors.http_json.bulk_write_jobs import JobOutcomes, results_in
 
 
 def results(**settings: Any) -> JobResults:

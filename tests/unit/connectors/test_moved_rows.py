@@ -6,7 +6,7 @@ import pytest
 
 from crossdock.sources import Cursor
 from crossdock.values.raw_rows_and_records import RawBatch
-from crossdock_connectors.http_json.moved_rows import MovedRows
+from crossdock_connectors.http_json.streams import MovedRows
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tests.unit.fleet.fleet_folder import FleetFolder
 
 from crossdock.errors import ConfigError
 from crossdock.services.fleet.tenants_and_watched_configs import TenantChanges, WatchedTenantConfigs, find_config_files
-from crossdock_connectors.sftp_warehouse.settings import SftpServerSettings
+from crossdock_connectors.sftp_warehouse.settings_streams_and_target import SftpServerSettings
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from crossdock.reading.sources.order_from_file_names import parse_templates
+from crossdock.reading.sources.file_order import parse_templates
 
 
 @pytest.mark.parametrize(

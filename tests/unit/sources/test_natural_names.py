@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.reading.sources.order_from_file_names import NaturalNames, TimedName, pairs_with_version_mark
+from crossdock.reading.sources.file_order import NaturalNames, TimedName, pairs_with_version_mark
 
 NOW = datetime(2026, 11, 26, tzinfo=UTC)
 DAY = 86_400

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from crossdock.values.json_paths import value_at_path_or_missing
-from crossdock_connectors.json_record_members import with_added_members
+from crossdock_connectors.record_mapping_in_code import with_added_members
 from crossdock_connectors.shop.record_values_and_keys import GUEST, guest_key
 from crossdock_connectors.shop.shopify.invoicing_rules import (
     SETTLED,

@@ -19,7 +19,7 @@ from crossdock import (
 )
 from crossdock.values import exact_json
 from crossdock.values.json_paths import value_at_path_or_missing
-from crossdock_connectors.json_record_members import with_added_members
+from crossdock_connectors.record_mapping_in_code import with_added_members
 from crossdock_connectors.shop.lists_read_once import Pages, StoredList, yield_checkpoint_if_cursor_given
 from crossdock_connectors.shop.record_values_and_keys import order_ids_in_guest_keys, shop_ids_in_keys
 from crossdock_connectors.shop.shopify import (

@@ -13,7 +13,7 @@ from typing import Any
 from crossdock.targets import Outcome
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import MISSING
-from crossdock_connectors.json_record_members import objects_in_list, required_text_or_null
+from crossdock_connectors.record_mapping_in_code import objects_in_list, required_text_or_null
 from crossdock_connectors.shop.shopify.requests_and_complete_lists import number_in_gid_or_empty
 
 _LEVEL = (

@@ -26,11 +26,11 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.json_paths import value_at_path_or_missing
+from crossdock_connectors.record_mapping_in_code import unreadable_look_up_outcome
 from crossdock_connectors.shop.shopify import fulfillment_writes_and_look_ups, stock_writes_and_look_ups, target_answers
 from crossdock_connectors.shop.shopify.requests_and_complete_lists import number_in_gid_or_empty
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.shop.written_back_record_models import Fulfillment, StockLevel, split_key_in_two
-from crossdock_connectors.unreadable_record_parts import unreadable_look_up_outcome
 
 _OF_FULFILLMENT = "the id of the shop's order and the tracking number"
 _OF_STOCK = "the SKU and the location, by the shop's id or by its code in the setting locations"

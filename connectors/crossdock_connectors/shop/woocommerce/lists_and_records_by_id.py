@@ -14,10 +14,9 @@ from crossdock import Context
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.sources import NotFoundError, OverlappingPages
 from crossdock.values.json_paths import value_at_path_or_missing
-from crossdock_connectors.json_record_members import with_added_members
+from crossdock_connectors.record_mapping_in_code import UnreadParts, with_added_members
 from crossdock_connectors.shop.lists_read_once import OVERLAP, Pages, StoredList, read_list_once_per_run
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
-from crossdock_connectors.unreadable_record_parts import UnreadParts
 
 WooContext = Context[WooCommerceSettings]
 Item = dict[str, Any]

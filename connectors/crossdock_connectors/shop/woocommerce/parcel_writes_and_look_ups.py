@@ -13,7 +13,7 @@ from typing import Any
 from crossdock.targets import Outcome, key_parts_of
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import json_value_as_column_text
-from crossdock_connectors.json_record_members import objects_in_list
+from crossdock_connectors.record_mapping_in_code import objects_in_list
 
 _TRACKING = "/wp-json/wc-shipment-tracking/v3"
 

@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from crossdock import Record, Reference
 from crossdock.values.json_access import JsonAccess
 from crossdock.values.json_paths import value_at_path_or_missing
-from crossdock_connectors.json_record_members import objects_in_list, objects_in_optional_list
+from crossdock_connectors.record_mapping_in_code import objects_in_list, objects_in_optional_list
 from crossdock_connectors.shop.record_values_and_keys import product_reference, text_or_none
 from crossdock_connectors.shop.sale_lines import Sale, SoldItem, smallest_currency_unit_or_error
 from crossdock_connectors.shop.settings import ChargeKind

@@ -20,7 +20,7 @@ from crossdock import (
 )
 from crossdock.mapping.row_order_and_cursors import format_iso_instant_cursor
 from crossdock.values.json_paths import value_at_path_or_missing
-from crossdock_connectors.json_record_members import with_added_members
+from crossdock_connectors.record_mapping_in_code import UnreadParts, with_added_members
 from crossdock_connectors.shop.lists_read_once import Pages, yield_checkpoint_if_cursor_given
 from crossdock_connectors.shop.record_values_and_keys import GUEST, guest_key, order_ids_in_guest_keys, shop_ids_in_keys
 from crossdock_connectors.shop.streams import CREDIT_NOTE, WITHDRAWN, Read, RepeatedSkuWarner, ShopReader
@@ -33,7 +33,6 @@ from crossdock_connectors.shop.woocommerce.invoicing_rules import (
 )
 from crossdock_connectors.shop.woocommerce.lists_and_records_by_id import Item, WooContext, id_text_or_none
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
-from crossdock_connectors.unreadable_record_parts import UnreadParts
 
 
 class WooCommerceReader(ShopReader[WooCommerceSettings]):

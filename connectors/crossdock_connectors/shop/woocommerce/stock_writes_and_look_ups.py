@@ -14,7 +14,7 @@ from urllib.parse import quote
 from crossdock import RecordError
 from crossdock.targets import Outcome
 from crossdock.values.json_access import JsonElement
-from crossdock_connectors.json_record_members import objects_in_list
+from crossdock_connectors.record_mapping_in_code import objects_in_list
 from crossdock_connectors.shop.woocommerce.lists_and_records_by_id import API
 
 FIELDS = "id,sku,parent_id,manage_stock,stock_quantity"

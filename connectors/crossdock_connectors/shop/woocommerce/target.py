@@ -25,10 +25,10 @@ from crossdock.targets import (
     key_parts_of,
 )
 from crossdock.values.json_paths import value_at_path_or_missing
+from crossdock_connectors.record_mapping_in_code import unreadable_look_up_outcome
 from crossdock_connectors.shop.woocommerce import parcel_writes_and_look_ups, stock_writes_and_look_ups
 from crossdock_connectors.shop.woocommerce.lists_and_records_by_id import API
 from crossdock_connectors.shop.written_back_record_models import StockLevel
-from crossdock_connectors.unreadable_record_parts import unreadable_look_up_outcome
 
 
 class Parcel(ResourceModel):

@@ -13,7 +13,7 @@ from crossdock import InventoryLotDraft, ProductDraft, Record, RecordError, Refe
 from crossdock.resources import Tracking
 from crossdock.values.field_types import exact_decimal_sum
 from crossdock.values.json_access import JsonAccess, JsonElement
-from crossdock_connectors.json_record_members import objects_in_list
+from crossdock_connectors.record_mapping_in_code import check_part_was_read, objects_in_list
 from crossdock_connectors.threepl.amazon_mcf.repeated_skus import OTHERS
 from crossdock_connectors.threepl.record_values import (
     ProductSkus,
@@ -23,7 +23,6 @@ from crossdock_connectors.threepl.record_values import (
     our_status_by_normalized_status,
     platform_status_or_error,
 )
-from crossdock_connectors.unreadable_record_parts import check_part_was_read
 
 _SHORT = normalized_status("CompletePartialled")
 _COMPLETE = normalized_status("Complete")

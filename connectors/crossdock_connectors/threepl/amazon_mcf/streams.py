@@ -29,14 +29,16 @@ from crossdock.mapping.stream_declaration import Mode
 from crossdock.sources import Checkpoint, CursorInBody, NotFoundError
 from crossdock.values import exact_json
 from crossdock.values.json_paths import value_at_path_or_missing
-from crossdock_connectors.json_record_members import with_added_members
-from crossdock_connectors.mapping_versions import version_of_mapping_and_settings
+from crossdock_connectors.record_mapping_in_code import (
+    read_as_member_or_reason,
+    version_of_mapping_and_settings,
+    with_added_members,
+)
 from crossdock_connectors.threepl.amazon_mcf import mapping
 from crossdock_connectors.threepl.amazon_mcf.repeated_skus import OTHERS, pages_with_one_row_per_sku
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
 from crossdock_connectors.threepl.record_values import ProductSkus, key_of_external_id, possible_external_ids_of_key
 from crossdock_connectors.threepl.settings import MAPPED
-from crossdock_connectors.unreadable_record_parts import read_as_member_or_reason
 
 INVENTORY = "/fba/inventory/v1/summaries"
 ORDERS = "/fba/outbound/2020-07-01/fulfillmentOrders"

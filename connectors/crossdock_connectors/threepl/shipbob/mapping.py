@@ -20,7 +20,7 @@ from crossdock import (
 from crossdock.resources import LotMovementDraft, Tracking
 from crossdock.values.field_types import exact_decimal_sum
 from crossdock.values.json_access import JsonAccess, JsonElement
-from crossdock_connectors.json_record_members import objects_in_list
+from crossdock_connectors.record_mapping_in_code import check_part_was_read, objects_in_list
 from crossdock_connectors.threepl.record_values import (
     ProductSkus,
     distinct_parcels_or_none,
@@ -29,7 +29,6 @@ from crossdock_connectors.threepl.record_values import (
     platform_status_or_error,
 )
 from crossdock_connectors.threepl.shipbob.settings import SHORT, Bills
-from crossdock_connectors.unreadable_record_parts import check_part_was_read
 
 _SENT = normalized_status("Completed")
 _CANCELLED = normalized_status("Cancelled")

@@ -16,7 +16,12 @@ from crossdock.resources import LotMovementDraft
 from crossdock.sources import Checkpoint
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import json_value_as_column_text, value_at_path_or_missing
-from crossdock_connectors.json_record_members import objects_in_list
+from crossdock_connectors.record_mapping_in_code import (
+    UnreadParts,
+    check_part_was_read,
+    objects_in_list,
+    read_as_member_or_reason,
+)
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
 from crossdock_connectors.threepl.shipbob.stream_base_and_list_pages import (
@@ -28,7 +33,6 @@ from crossdock_connectors.threepl.shipbob.stream_base_and_list_pages import (
     numbered_pages,
     rows_of_readable_items,
 )
-from crossdock_connectors.unreadable_record_parts import UnreadParts, check_part_was_read, read_as_member_or_reason
 
 Place = tuple[str | None, str | None, str | None]
 """The texts of inventory id, lot and location."""

@@ -11,11 +11,10 @@ from crossdock.mapping.row_order_and_cursors import OVERLAP_S, format_iso_instan
 from crossdock.sources import NextUrl, PageNumber
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import json_value_as_column_text, value_at_path_or_missing
-from crossdock_connectors.mapping_versions import version_of_mapping_and_settings
+from crossdock_connectors.record_mapping_in_code import UnreadParts, version_of_mapping_and_settings
 from crossdock_connectors.threepl.record_values import ProductSkus
 from crossdock_connectors.threepl.settings import MAPPED
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
-from crossdock_connectors.unreadable_record_parts import UnreadParts
 
 PAGE_SIZE = 250  # the most that ShipBob accepts
 Item = dict[str, Any]

@@ -27,7 +27,12 @@ from crossdock.mapping.row_order_and_cursors import format_iso_instant_cursor
 from crossdock.sources import Checkpoint
 from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import value_at_path_or_missing
-from crossdock_connectors.json_record_members import objects_in_list, with_added_members
+from crossdock_connectors.record_mapping_in_code import (
+    UnreadParts,
+    objects_in_list,
+    read_as_member_or_reason,
+    with_added_members,
+)
 from crossdock_connectors.threepl.record_values import key_of_external_id, possible_external_ids_of_key
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.movements import Departures, Receipts
@@ -43,7 +48,6 @@ from crossdock_connectors.threepl.shipbob.stream_base_and_list_pages import (
     order_pages_for_external_ids,
     rows_of_readable_items,
 )
-from crossdock_connectors.unreadable_record_parts import UnreadParts, read_as_member_or_reason
 
 LATE = timedelta(days=30)
 """How long after its day a bill may appear, as in ShipBob's own default."""

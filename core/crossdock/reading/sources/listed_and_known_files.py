@@ -15,10 +15,13 @@ from pydantic import AfterValidator
 
 from crossdock.errors import ConfigError, CrossdockError, RefusedError
 from crossdock.reading.sources.file_order import FileOrder
+from crossdock.reading.sources.found_expected_and_late_files import (
+    has_file_arrived_since_due,
+    known_file_description,
+    passed_over_text,
+)
 from crossdock.reading.sources.manifests_and_done_markers import Manifest, Markers
 from crossdock.reading.sources.run_and_stream_context import SourceContext
-from crossdock.reading.sources.stream_input_report import known_file_description, passed_over_text
-from crossdock.reading.sources.waiting_for_late_files import has_file_arrived_since_due
 from crossdock.reading.transport.file_store import (
     ArchivingStore,
     FileStore,

@@ -22,8 +22,8 @@ from pydantic import GetPydanticSchema, model_validator
 from crossdock.errors import ConnectorError, CrossdockError, StateError, add_code_to_first_line
 from crossdock.pacing.token_bucket import BucketState
 from crossdock.reading.sources.api_token_buckets import ApiUsage, SharedBuckets
+from crossdock.reading.sources.found_expected_and_late_files import InputFacts
 from crossdock.reading.sources.list_completeness_evidence import OpenLists
-from crossdock.reading.sources.stream_input_report import InputFacts
 from crossdock.reading.transport.file_store import FileStore
 from crossdock.state import FileDescription, FileFacts, PackedDigests
 from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crossdock.sources import HttpSettings
-from crossdock_connectors.mapping_versions import version_of_mapping_and_settings
+from crossdock_connectors.record_mapping_in_code import version_of_mapping_and_settings
 from crossdock_connectors.shop.settings import MAPPED as MAPPED_NAMES
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 

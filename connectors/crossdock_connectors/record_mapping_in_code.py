@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from crossdock import RecordError, RefusedError
+from crossdock import RecordError, RefusedError, Settings
 from crossdock.errors import RemoteError, UnauthorizedError
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.reading.sources.retried_requests import ThrottledError
 from crossdock.sources import UnavailableError
 from crossdock.targets import Outcome
-from crossdock.values.json_access import JsonAccess
+from crossdock.values import exact_json
+from crossdock.values.json_access import JsonAccess, JsonElement
+from crossdock.values.json_paths import MISSING
+
+
+def with_added_members(item: Any, **members: Any) -> Any:
+    """Return a record with more *members*. What is no object stays, so that its row is rejected."""
+    return {**item, **members} if isinstance(item, dict) else item
+
+
+def objects_in_list(record: JsonAccess, pointer: str) -> list[JsonElement]:
+    """Return the objects of a list. Raises RecordError if the list is missing or null, or has anything else in it."""
+    return [each.part("") for each in record.each(pointer)]
+
+
+def objects_in_optional_list(record: JsonAccess, name: str) -> list[JsonElement]:
+    """Do the same as `objects_in_list` for the member *name*, but return nothing if it is missing, as it is in old
+    versions.
+    """
+    return objects_in_list(record, f"/{name}") if name in record.at("", dict) else []
+
+
+def required_text_or_null(record: JsonAccess, name: str) -> str | None:
+    """Return the text of the member *name*, and None for null. Raises RecordError if it is missing."""
+    return None if record.at("", dict).get(name, MISSING) is None else record.at(f"/{name}", str)
+
+
+def version_of_mapping_and_settings(settings: Settings, mapped: set[str], mapping: int) -> str:
+    """Return the version of a mapping: the number *mapping* of its code, and a hash of the *mapped* settings."""
+    facts = settings.model_dump(mode="json", include=mapped)
+    return f"{mapping}:{hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:32]}"
+
 
 MOST_IN_A_ROW = 3
 """As many failures in a row are those of the vendor, and no longer those of single records."""

@@ -1,15 +1,19 @@
-"""Settings of a warehouse that writes files to a folder."""
+"""Streams over the files in a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Literal, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
-from crossdock import Settings
-from crossdock.sources import ConfigPath, Name
-from crossdock_connectors.warehouse.settings import SourceConfig, WarehouseSettings, WarehouseStreamConfig
+from crossdock import Context, Finding, Settings
+from crossdock.sources import ConfigPath, FileStore, FolderStore, Name
+from crossdock_connectors.warehouse import settings_and_streams as warehouse
+from crossdock_connectors.warehouse.settings_and_streams import SourceConfig, WarehouseSettings, WarehouseStreamConfig
+
+if TYPE_CHECKING:
+    from crossdock.targets import FileTarget
 
 P = TypeVar("P", SourceConfig, WarehouseStreamConfig)
 
@@ -47,3 +51,19 @@ class FolderWarehouseSettings(WarehouseSettings, FolderSettings):  # the folder 
         Mapping[Name, Annotated[WarehouseStreamConfig, AfterValidator(_check_paths_inside_folder)]], Field(min_length=1)
     ]
     """The streams by name."""
+
+
+def streams(settings: FolderWarehouseSettings) -> Sequence[warehouse.WarehouseStream[FolderWarehouseSettings]]:
+    return warehouse.streams(settings, _open)
+
+
+def check(ctx: Context[FolderWarehouseSettings]) -> Iterator[Finding]:
+    return warehouse.check(ctx.settings, _open, f"the folder {ctx.settings.path} is there")
+
+
+def target(settings: FolderWarehouseSettings) -> FileTarget | None:
+    return warehouse.target(settings, lambda: FolderStore(settings.path), str(settings.path))
+
+
+def _open(settings: FolderWarehouseSettings) -> FileStore:
+    return FolderStore(settings.path)

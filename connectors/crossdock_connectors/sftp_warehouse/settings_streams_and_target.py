@@ -1,15 +1,20 @@
-"""Settings of a warehouse that writes files to an SFTP server."""
+"""Streams over the files on an SFTP server."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock import SecretRef, Settings
-from crossdock.sources import HostName, OldAlgorithm
-from crossdock_connectors.warehouse.settings import WarehouseSettings
+from crossdock import Context, Finding, SecretRef, Settings
+from crossdock.sources import FileStore, HostName, OldAlgorithm, SftpLogin, connect
+from crossdock_connectors.warehouse import settings_and_streams as warehouse
+from crossdock_connectors.warehouse.settings_and_streams import WarehouseSettings
+
+if TYPE_CHECKING:
+    from crossdock.targets import FileTarget
 
 
 def _check_fingerprint(text: str) -> str:
@@ -60,3 +65,37 @@ class SftpWarehouseSettings(WarehouseSettings, SftpServerSettings):  # the serve
     """A warehouse that exports files to an SFTP server."""
 
     kind: Literal["sftp_warehouse"]
+
+
+def streams(settings: SftpWarehouseSettings) -> Sequence[warehouse.WarehouseStream[SftpWarehouseSettings]]:
+    return warehouse.streams(settings, _open)
+
+
+def check(ctx: Context[SftpWarehouseSettings]) -> Iterator[Finding]:
+    opened = f"logged in as {ctx.settings.user}@{ctx.settings.host}, host key as pinned"
+    return warehouse.check(ctx.settings, _open, opened)
+
+
+def target(settings: SftpWarehouseSettings) -> FileTarget | None:
+    address = f"sftp://{settings.user}@{settings.host}:{settings.port}"
+    return warehouse.target(settings, lambda: connect(sftp_login(settings)), address)
+
+
+def _open(settings: SftpWarehouseSettings) -> FileStore:
+    return connect(sftp_login(settings))
+
+
+def sftp_login(settings: SftpWarehouseSettings) -> SftpLogin:
+    """Return the address and credentials for the log-in. This reads the secrets."""
+    return SftpLogin(
+        host=settings.host,
+        port=settings.port,
+        user=settings.user,
+        password=settings.password.reveal() if settings.password else None,
+        private_key=settings.private_key.reveal() if settings.private_key else None,
+        passphrase=settings.passphrase.reveal() if settings.passphrase else None,
+        host_key=settings.host_key,
+        timeout_s=settings.timeout_s,
+        min_bytes_per_s=settings.min_bytes_per_s,
+        old_algorithms=settings.old_algorithms,
+    )

@@ -1,4 +1,6 @@
-"""Members of a target's resource in a config, and the draft model for checking a ``map``."""
+"""Records of a target that a config declares: their members, the draft model for checking a ``map``, and what files
+with them contain.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Parts of records that could not be read. Such a record is set aside, or marked, and the others are delivered."""
+"""What connectors that map records in code have in common: versions of mappings, members of JSON records, and parts of
+records that could not be read. A record with such a part is set aside, or marked, and the others are delivered.
+"""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ def test_annotations_are_compared_without_their_spelling() -> None:
 def test_a_method_that_a_private_base_loses_is_a_break(package: griffe.Module, monkeypatch: pytest.MonkeyPatch) -> None:
     """Authors inherit it by the public class."""
     before = {*planted(package)}
-    monkeypatch.delitem(package["reading.transport.token_auth.TokenAuth"].members, "token_of_response")
+    monkeypatch.delitem(package["reading.transport.http_auth.TokenAuth"].members, "token_of_response")
     found = {*planted(package)} - before
     assert {
         "crossdock.client.ClientCredentialsAuth.token_of_response: no longer function",

@@ -1,4 +1,4 @@
-"""Streams over the files in a folder."""
+"""The settings, streams and target of a warehouse that exchanges files in a folder."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from crossdock.targets import (
 )
 from crossdock.writing.targets.target import HAND_OVER, HAND_OVER_AGAIN, STAGE, BatchItem
 from crossdock_connectors.declared_target_records import file_target_resource
-from crossdock_connectors.http_json import bulk_write_jobs
 from crossdock_connectors.http_json.bulk_write_job_settings import JobResourceConfig
+from crossdock_connectors.http_json.bulk_write_jobs import outcomes_of_job_answer, upload_or_start_or_continue_job
 from crossdock_connectors.http_json.recognized_answers import REFUSED, error_members_in
 from crossdock_connectors.http_json.settings import HttpJsonSettings
 from crossdock_connectors.http_json.target import HttpJsonTarget
@@ -91,7 +91,7 @@ class HttpJsonJobTarget(HttpJsonTarget):
     ) -> Outcome | Sequence[Outcome]:
         if resource not in self._forms:
             return super().batch_outcomes(resource, answer, expected)
-        return bulk_write_jobs.outcomes_of_job_answer(answer, self._jobs[resource], expected)
+        return outcomes_of_job_answer(answer, self._jobs[resource], expected)
 
     def failed(self, resource: str, answer: ApiAnswer) -> int | None:
         if resource not in self._forms:
@@ -113,9 +113,7 @@ class HttpJsonJobTarget(HttpJsonTarget):
     ) -> Answer:
         if request.method not in _PARTS:
             return super().send(client, resource, request, idempotency_key, if_match, may_leave)
-        return bulk_write_jobs.upload_or_start_or_continue_job(
-            self, resource, self._jobs[resource], client, request, may_leave
-        )
+        return upload_or_start_or_continue_job(self, resource, self._jobs[resource], client, request, may_leave)
 
 
 def target(settings: HttpJsonSettings) -> HttpJsonTarget | None:

@@ -22,11 +22,12 @@ import httpx
 from crossdock import ConfigModel
 from crossdock.errors import RefusedError, UnauthorizedError
 from crossdock.pacing.rate_limits_in_answers import retry_after_s, wait_stated_by_answer_s
-from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, parameter_pairs
+from crossdock.reading.sources.api_requests_and_answers import parameter_pairs
 from crossdock.reading.sources.path_filling_and_answered_records import columns_in_braces, fill_path
 from crossdock.reading.sources.signs_of_unread_records import collect_signs_beside_empty_list
 from crossdock.reading.wrappers.stream_compression import GZIP, GzipSettings, UnpackedStream
 from crossdock.reading.wrappers.wrapper import UnpackingMeter
+from crossdock.sources import ApiAnswer
 from crossdock.targets import (
     AmbiguousError,
     Answer,

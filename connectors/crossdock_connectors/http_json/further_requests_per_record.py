@@ -1,4 +1,6 @@
-"""Members of a record that further requests read: lists below it, and other records that it names."""
+"""Further requests for each record of a list: they read its members, such as lists below it and other records that it
+names. A record for which the API always fails keeps no others from being read.
+"""
 
 from __future__ import annotations
 

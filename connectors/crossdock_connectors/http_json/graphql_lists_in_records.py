@@ -1,4 +1,6 @@
-"""GraphQL connections in records that have more elements than the list of records gives: the rest is requested."""
+"""GraphQL lists in records that have more elements than the list of records gives: the rest of connections is
+requested, and lists that a query cuts are found if nothing in the answer shows whether they have more.
+"""
 
 from __future__ import annotations
 

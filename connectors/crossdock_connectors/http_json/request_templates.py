@@ -1,4 +1,6 @@
-"""Parts of a request: path, parameters, ``{since}``, ``{start}`` and ``{end}`` in their texts, and keys in paths."""
+"""Parts of a request: path, parameters, ``{since}``, ``{start}`` and ``{end}`` in their texts, keys in paths, and the
+variables of GraphQL queries.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
-"""The section ``webhooks`` of a config: who signs them, and which records each one names."""
+"""The section ``webhooks`` of a config, which says who signs them and which records each one names, and what it
+declares.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -15,7 +17,9 @@ from crossdock.values.config_base_types import make_pydantic_error_at_key
 from crossdock.values.json_paths import is_pointer
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme, WebhookSettings
 from crossdock_connectors.http_json.credential_settings import HeaderName
-from crossdock_connectors.http_json.settings import HttpJsonSettings
+
+if TYPE_CHECKING:
+    from crossdock_connectors.http_json.settings import HttpJsonSettings
 
 
 def _check_pointer(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Streams over the files on an SFTP server."""
+"""The settings, streams and target of a warehouse that exchanges files by an SFTP server."""
 
 from __future__ import annotations
 

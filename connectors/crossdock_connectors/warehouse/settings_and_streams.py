@@ -1,5 +1,5 @@
-"""Streams over the files of a warehouse, also of several sources with look-ups and joins. The config declares their
-mapping.
+"""The settings of a warehouse that exports files, wherever they are, and its streams, also over several sources with
+look-ups and joins. The config declares their mapping.
 """
 
 from __future__ import annotations

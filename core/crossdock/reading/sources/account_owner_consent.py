@@ -1,7 +1,8 @@
 """How the owner of an account gives access: in a browser (RFC 8252), or with a code for another device (RFC 8628).
 
-The answer in the browser belongs to this attempt if it has its ``state``, and the code is of no use to others, because
-its exchange needs the verifier of this attempt (RFC 7636).
+The vendor sends the browser to a page on this machine (RFC 8252 section 7.3). The answer belongs to this attempt if it
+has its ``state``, and the code is of no use to others, because its exchange needs the verifier of this attempt
+(RFC 7636).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The token buckets of the APIs that the runs of a session read, possibly at the same time.
+"""The token buckets of the APIs that the runs of a session read, possibly at the same time, and what they permit one
+run.
 
 Some APIs limit the cost of GraphQL queries instead of the number of requests.
 """

@@ -1,4 +1,6 @@
-"""The message of an API's error answer, in a form that may be shown, and errors in answers with status 200."""
+"""Errors in the answers of an API, also in those with status 200, as of GraphQL and JSON-RPC, and their messages, in a
+form that may be shown.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,6 @@ from typing import Any
 
 from crossdock.errors import RemoteError
 from crossdock.printable import printable
-from crossdock.reading.sources import errors_in_api_answers
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
 from crossdock.values import exact_json
 
@@ -51,7 +52,7 @@ def raise_graphql_errors(request: ApiRequest, answer: ApiAnswer, shown: str, red
     """Raise GraphQLError if *answer* has GraphQL errors, even beside data."""
     errors: Any = answer.at("/errors") if request.graphql is not None else None
     if errors:
-        reason = errors_in_api_answers.error_message_in(errors, redacted)
+        reason = error_message_in(errors, redacted)
         message = f"answered with GraphQL errors: {reason or 'without a message'}"
         raise GraphQLError(message, error_codes_of_query(request, answer), where=shown)
 

@@ -1,4 +1,8 @@
-"""The order of files: declared, or derived from names and times where these leave no doubt."""
+"""The order of files: declared, or derived from their names and times where these leave no doubt.
+
+Names are read as people do, by their dates, times and numbers, and are compared only if they differ in nothing else.
+What a number means is not declared, so there may be several readings: `01112026` is in November or in January.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The source that turns files into batches of rows. It takes in no file that is incomplete, damaged, stale or known.
 
 A file is taken in as a whole: it is fetched into the spool and checked to its last line before its rows count. Several
-streams may share one source, which is then read once in a run.
+streams may share one source, which is then read once in a run. Without a run, the newest file can be examined for cells
+that an earlier program seems to have damaged.
 """
 
 from __future__ import annotations

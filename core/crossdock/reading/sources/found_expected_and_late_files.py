@@ -1,4 +1,9 @@
-"""Expected files: whether a stream must find a new file, and the error if there is none."""
+"""The files that a stream found in a run, as its report tells them; whether it must find a new one; and how long it
+waits.
+
+A source never waits until its file arrives. It raises `LateError` and is called again, so that other streams can run
+meanwhile, nothing stays open, and the run can be interrupted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The files that the streams of a source have taken in before."""
+"""The files that a source offers, which match its pattern and are not being written, and those that its streams have
+taken in before, which may be moved to an archive folder.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Paginators: objects that know the request for the next page of a list; and the ``Link`` header (RFC 8288, B.2)."""
+"""Paginators: objects that know the request for the next page of a list, also of one that changes while it is read by
+position; and the ``Link`` header (RFC 8288, B.2).
+"""
 
 from __future__ import annotations
 

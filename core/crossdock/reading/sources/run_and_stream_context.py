@@ -1,4 +1,9 @@
-"""The context that a run gives its sources: clock, progress, folders, and the log of accepted files."""
+"""The context that a run gives its sources, such as its clock, its folders, the log of accepted files and the pauses by
+which growing files are recognized; and the context of a stream, with the settings of its connection.
+
+Before each such pause, every source that is still to be read looks at its files. Only time that was slept counts, so
+that no clock, and no machine that was suspended, can make a pause shorter than it was.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +27,6 @@ from pydantic import GetPydanticSchema, model_validator
 from crossdock.errors import ConnectorError, CrossdockError, StateError, add_code_to_first_line
 from crossdock.pacing.token_bucket import BucketState
 from crossdock.reading.sources.api_token_buckets import ApiUsage, SharedBuckets
-from crossdock.reading.sources.found_expected_and_late_files import InputFacts
 from crossdock.reading.sources.list_completeness_evidence import OpenLists
 from crossdock.reading.transport.file_store import FileStore
 from crossdock.state import FileDescription, FileFacts, PackedDigests
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     import httpx
 
     from crossdock.reading.sources.api_declaration import Api
+    from crossdock.reading.sources.found_expected_and_late_files import InputFacts
     from crossdock.reading.sources.paginated_api_client import ApiClient
     from crossdock.reading.transport.http_answers_and_errors import RefusedCredentials
 

@@ -1,4 +1,6 @@
-"""The result of an HTTP request: an answer or one of two failures. This module needs no HTTP library."""
+"""The result of an HTTP request: an answer or one of two failures; problem documents (RFC 9457) and other bodies of
+error answers; and refusals of credentials, which are remembered. This module needs no HTTP library.
+"""
 
 from __future__ import annotations
 

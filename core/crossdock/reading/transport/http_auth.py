@@ -1,4 +1,6 @@
-"""Credentials of an HTTP API as `httpx.Auth` objects. Secrets are read when the first request is sent."""
+"""Credentials of an HTTP API as `httpx.Auth` objects: headers and passwords, and tokens that the API grants, by OAuth
+2.0 or a login of another form. Secrets are read when the first request is sent.
+"""
 
 from __future__ import annotations
 

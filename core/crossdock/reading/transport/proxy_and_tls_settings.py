@@ -1,4 +1,6 @@
-"""The settings of HTTP connections: proxy, certificates, and whether the environment may change them."""
+"""The settings of HTTP connections: proxy, certificates, and whether the environment may change them; and the TLS
+contexts that they make, which verify servers and present a configured client certificate.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""SSH connections to servers with a pinned host key, and their algorithms. Every wait has a deadline.
+"""SSH connections to servers with a pinned host key, and the part of SFTP version 3 that reading, writing and moving
+files needs. Every wait has a deadline.
 
-The algorithms are safe ones, and old ones that a config permits for one server.
-
-paramiko has waits without a time limit, so a watchdog closes the connection under a wait that takes too long. What
-paramiko raises is translated here.
+The algorithms of SSH are safe ones, and old ones that a config permits for one server. paramiko has waits without a
+time limit, so a watchdog closes the connection under a wait that takes too long. What paramiko raises is translated
+here. Its SFTP reader is not used: it stops a listing at a name that is not UTF-8, takes an early end for the end of
+the file, and keeps everything after a short answer in memory.
 """
 
 from __future__ import annotations

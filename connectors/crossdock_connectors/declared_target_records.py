@@ -101,7 +101,9 @@ class _DeclaredDraft(ResourceModel):
 
 def draft_model(name: str, members: Mapping[str, Member]) -> type[ResourceModel]:
     """Make the model of a draft with exactly *members*, frozen and with exact numbers."""
-    fields = {f"member_{number}": _field(name, *each) for number, each in enumerate(members.items())}
+    fields = {
+        f"member_{number}": _draft_model_field_of_member(name, *each) for number, each in enumerate(members.items())
+    }
     made: type[_DeclaredDraft] = create_model(name, __base__=_DeclaredDraft, **fields)  # type: ignore[call-overload]  # fields by name
     made.layouts = {
         name: (each.format, ZoneInfo(each.timezone or "UTC")) for name, each in members.items() if each.format
@@ -109,7 +111,7 @@ def draft_model(name: str, members: Mapping[str, Member]) -> type[ResourceModel]
     return made
 
 
-def full_example(members: Mapping[str, Member]) -> dict[str, Any]:
+def example_record_with_all_members(members: Mapping[str, Member]) -> dict[str, Any]:
     """Return a payload with every member: empty texts, objects, and lists with one object."""
     return {name: _example(each) for name, each in members.items()}
 
@@ -117,11 +119,11 @@ def full_example(members: Mapping[str, Member]) -> dict[str, Any]:
 def _example(member: Member) -> Any:
     if not member.members:
         return ""
-    inner = full_example(member.members)
+    inner = example_record_with_all_members(member.members)
     return [inner] if member.type == "list" else inner
 
 
-def _field(parent: str, name: str, member: Member) -> tuple[Any, Any]:
+def _draft_model_field_of_member(parent: str, name: str, member: Member) -> tuple[Any, Any]:
     kind: Any = _TYPES.get(member.type) or draft_model(f"{parent}.{name}", member.members)
     if member.type == "list":
         kind = tuple[kind, ...]
@@ -155,7 +157,7 @@ class FileRecordConfig(ConfigModel):
             raise make_pydantic_error_at_key(("by",), "is none of members")
         if "create" not in self.content.expressible_operations:
             raise make_pydantic_error_at_key(("content",), "cannot express a new record")
-        example = FileRecord("create", "", {**full_example(self.members), self.name: ""})
+        example = FileRecord("create", "", {**example_record_with_all_members(self.members), self.name: ""})
         if unknown := self.content.names_lacking_in_record(example):
             raise make_pydantic_error_at_key(
                 ("content",), f"shows {', '.join(unknown)}, and members has no such member"

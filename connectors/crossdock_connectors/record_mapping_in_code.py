@@ -65,7 +65,7 @@ def unreadable_look_up_outcome(error: RecordError) -> Outcome:
 
 
 def read_as_member_or_reason(name: str, read: Callable[[], Any]) -> dict[str, Any]:
-    """Return the member *name* of a record as *read* requests it, or the reason for `check_part_was_read` if it cannot
+    """Return the member *name* of a record as *read* requests it, or the reason for `raise_if_part_was_not_read` if it cannot
     be read.
 
     Raises:
@@ -79,7 +79,7 @@ def read_as_member_or_reason(name: str, read: Callable[[], Any]) -> dict[str, An
         return {_UNREAD: f"{error.where}: {error.message}" if error.where else error.message}
 
 
-def check_part_was_read(record: JsonAccess, pointer: str) -> None:
+def raise_if_part_was_not_read(record: JsonAccess, pointer: str) -> None:
     """Raise RecordError if what `read_as_member_or_reason` was to read at *pointer* could not be read."""
     reason = record.at(f"/{_UNREAD}", str, default=None)
     if reason is not None:
@@ -103,7 +103,7 @@ class UnreadParts:
     def add(self, name: str, reason: str) -> None:
         """Note that the record *name* was set aside."""
         message, hint = f"could not be read in part: {name}: {reason}", f"{_OTHERS}; {_ASK}"
-        self._note(DoubtfulListError(message, hint=hint, code="list_incomplete"))
+        self._count_and_keep_first_doubt(DoubtfulListError(message, hint=hint, code="list_incomplete"))
 
     @contextmanager
     def setting_aside_unreadable(self, name: str) -> Iterator[None]:
@@ -114,12 +114,12 @@ class UnreadParts:
             self.add(name, str(error))
 
     @contextmanager
-    def noting_failed_request(self) -> Iterator[None]:
+    def keeping_error_of_failed_request(self) -> Iterator[None]:
         """Keep the error of one record's own list, unless it comes for each of `MOST_IN_A_ROW` records."""
         try:
             yield
         except DoubtfulListError as doubt:
-            self._note(doubt)
+            self._count_and_keep_first_doubt(doubt)
         except ThrottledError:
             raise  # the next request would be refused as well
         except (RefusedError, RemoteError) as error:
@@ -127,11 +127,13 @@ class UnreadParts:
             if self._in_a_row == MOST_IN_A_ROW:
                 raise
             hint = "; ".join(filter(None, (error.hint, _OTHERS)))
-            self._note(DoubtfulListError(error.message, where=error.where, hint=hint, code=error.code))
+            self._count_and_keep_first_doubt(
+                DoubtfulListError(error.message, where=error.where, hint=hint, code=error.code)
+            )
             return
         self._in_a_row = 0
 
-    def _note(self, doubt: DoubtfulListError) -> None:
+    def _count_and_keep_first_doubt(self, doubt: DoubtfulListError) -> None:
         self._first = self._first or doubt
         self._number += 1
 

@@ -17,7 +17,7 @@ _MINUTE = timedelta(minutes=1)
 _REPEATED = 180  # minutes; longer than any clock is set back
 
 
-def _check_time_format(layout: str) -> str:
+def _checked_time_format(layout: str) -> str:
     try:
         is_fixed = datetime(2001, 2, 3, tzinfo=UTC).strftime(layout) == layout
     except ValueError:
@@ -27,7 +27,7 @@ def _check_time_format(layout: str) -> str:
     return layout
 
 
-TimeLayout = Annotated[str, AfterValidator(_check_time_format)]
+TimeLayout = Annotated[str, AfterValidator(_checked_time_format)]
 """A strftime format, `UNIX` or `UNIX_MS`."""
 
 

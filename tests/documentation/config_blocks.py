@@ -25,7 +25,7 @@ from crossdock.mapping.declarative import Form
 from crossdock.services.fleet.tenants_and_watched_configs import WatchedTenantConfigs, load_fleet_base
 from crossdock.values import exact_json, yaml_reader
 from crossdock.writing.files.content_kinds import FileContentConfig
-from crossdock_connectors.http_json.bulk_write_job_settings import BulkJob, JobResourceConfig
+from crossdock_connectors.http_json.target_settings import BulkJob, JobResourceConfig
 from crossdock_connectors.warehouse.settings_and_streams import WarehouseStreamConfig
 from crossdock_connectors.warehouse.target_settings import FileResourceConfig
 

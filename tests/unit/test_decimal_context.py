@@ -12,7 +12,7 @@ from tests.unit.connectors.shop.woocommerce import test_mapping as woocommerce
 
 from crossdock.mapping.convert import NumberFormat
 from crossdock.mapping.row_order_and_cursors import Cursor, OrderBy
-from crossdock.reading.sources.file_source import StatedSums
+from crossdock.reading.sources.file_source import ColumnSumsStatedByManifest
 from crossdock.runs.doubtful_operation_look_ups import _invoice_total
 from crossdock.runs.platform_and_state_comparison import customer_and_items_hash
 from crossdock.runs.resource_control_totals import ResourceTotals
@@ -31,7 +31,7 @@ def control_totals() -> Any:
 
 
 def stated_sums() -> None:
-    sums = StatedSums("f", "m", {"AMOUNT": "1999999999999999.9998"})
+    sums = ColumnSumsStatedByManifest("f", "m", {"AMOUNT": "1999999999999999.9998"})
     for _ in range(2):
         sums.add_rows(pl.DataFrame({"AMOUNT": [LONG], "_line": [1]}))
     sums.check()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 P = TypeVar("P", SourceConfig, WarehouseStreamConfig)
 
 
-def _check_paths_inside_folder(part: P) -> P:
+def _checked_paths_inside_folder(part: P) -> P:
     paths = {
         "files": part.files,
         "ready": part.ready,
@@ -45,10 +45,11 @@ class FolderWarehouseSettings(WarehouseSettings, FolderSettings):  # the folder 
     settle_s: Annotated[float, Field(ge=0, le=86_400)] = 4.0
     """Seconds for which files must keep their size and time before they are read; NFS may report changes 3 s late. 0: a
     run does not wait."""
-    sources: Mapping[str, Annotated[SourceConfig, AfterValidator(_check_paths_inside_folder)]] = {}
+    sources: Mapping[str, Annotated[SourceConfig, AfterValidator(_checked_paths_inside_folder)]] = {}
     """Files that several streams share, by name."""
     streams: Annotated[
-        Mapping[Name, Annotated[WarehouseStreamConfig, AfterValidator(_check_paths_inside_folder)]], Field(min_length=1)
+        Mapping[Name, Annotated[WarehouseStreamConfig, AfterValidator(_checked_paths_inside_folder)]],
+        Field(min_length=1),
     ]
     """The streams by name."""
 

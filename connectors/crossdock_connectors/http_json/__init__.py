@@ -1,7 +1,7 @@
 """Paged JSON APIs, read and written by a config alone."""
 
 from crossdock import Connector
-from crossdock_connectors.http_json.bulk_write_job_target import target
+from crossdock_connectors.http_json.bulk_write_jobs import target
 from crossdock_connectors.http_json.settings import HttpJsonSettings
 from crossdock_connectors.http_json.streams import check, streams
 from crossdock_connectors.http_json.webhooks import webhook_declaration

@@ -13,6 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Literal
 from urllib.parse import urlencode, urljoin, urlsplit
@@ -20,7 +21,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 import httpx
 
 from crossdock import ConfigModel
-from crossdock.errors import RefusedError, UnauthorizedError
+from crossdock.errors import RecordError, RefusedError, UnauthorizedError
 from crossdock.pacing.rate_limits_in_answers import retry_after_s, wait_stated_by_answer_s
 from crossdock.reading.sources.api_requests_and_answers import parameter_pairs
 from crossdock.reading.sources.path_filling_and_answered_records import columns_in_braces, fill_path
@@ -34,10 +35,12 @@ from crossdock.targets import (
     ApiTarget,
     Client,
     ExpectedRecord,
+    FileForm,
     Outcome,
     RecordShape,
     Request,
     TooLargeError,
+    Update,
     body_of,
 )
 from crossdock.values import exact_json
@@ -51,17 +54,23 @@ from crossdock.values.web_address_checks import address_within_origin, other_ori
 from crossdock.writing.targets.answer_outcomes import BUSY, MOVED, UNFIT, outcome_of_busy_target, redirect_hint
 from crossdock.writing.targets.api_target import outcome_of_write_with_reason
 from crossdock.writing.targets.file_hand_over import run_or_raise_not_sent
-from crossdock.writing.targets.target import HAND_OVER, HAND_OVER_AGAIN, STAGE
-from crossdock_connectors.http_json.bulk_write_job_settings import (
-    NAME,
+from crossdock.writing.targets.target import HAND_OVER, HAND_OVER_AGAIN, STAGE, BatchItem
+from crossdock_connectors.declared_target_records import file_target_resource
+from crossdock_connectors.http_json.recognized_answers import REFUSED, error_members_in
+from crossdock_connectors.http_json.request_templates import fill_braced_names_in_template
+from crossdock_connectors.http_json.settings import HttpJsonSettings
+from crossdock_connectors.http_json.target import HttpJsonTarget
+from crossdock_connectors.http_json.target_settings import (
+    JOB_FILE_NAME_KEY,
     BulkJob,
     FileAddress,
     JobRequest,
+    JobResourceConfig,
     JobResults,
     JobState,
+    TargetConfig,
     used_kept_names,
 )
-from crossdock_connectors.http_json.request_templates import fill_braced_names_in_template
 
 _MANY = 12  # digits
 _NO_REASONS = frozenset({"", "0", "false", "[]", "{}"})
@@ -71,7 +80,7 @@ Result = tuple[str | None, bool, str]
 """The external id, or the place in the file from 0 on, of a record, or None for none; whether it was refused; why."""
 
 
-def results_in(content: bytes, each: JobResults, most: int) -> Iterator[Result]:
+def job_results_in_body(content: bytes, each: JobResults, most: int) -> Iterator[Result]:
     """Yield what *content* says, of at most *most* bytes.
 
     Raises:
@@ -85,7 +94,7 @@ def results_in(content: bytes, each: JobResults, most: int) -> Iterator[Result]:
         yield _key_of_result(row, each), each.refused or bool(reason), reason
 
 
-def sign_of_next_page(answer: Answer, each: JobResults) -> str | None:
+def sign_of_next_results_page(answer: Answer, each: JobResults) -> str | None:
     """Return what in an *answer* with results tells of a next page of them, or None."""
     body = body_of(answer) if each.format == "json" else None
     read = ApiAnswer("", body, answer.status, answer.headers)
@@ -198,7 +207,7 @@ _AGAIN = "the next run goes on where this one has stopped, and starts nothing tw
 _ANY = {"accept": "*/*"}
 
 
-class _EndedError(Exception):
+class _ExchangeEndedError(Exception):
     """An answer that is the answer of the whole exchange."""
 
     def __init__(self, answer: Answer) -> None:
@@ -206,15 +215,15 @@ class _EndedError(Exception):
         self.answer = answer
 
 
-def _ended_busy(why: str, wait_s: float) -> _EndedError:
-    return _EndedError(Answer(BUSY, {"retry-after": str(math.ceil(wait_s))}, why.encode()))
+def _ended_busy(why: str, wait_s: float) -> _ExchangeEndedError:
+    return _ExchangeEndedError(Answer(BUSY, {"retry-after": str(math.ceil(wait_s))}, why.encode()))
 
 
-class _LackingError(RefusedError):
+class _KeptValueMissingError(RefusedError):
     """An answer of success has no value that the config keeps."""
 
 
-class _GoneError(RefusedError):
+class _JobUnknownError(RefusedError):
     """The API has no such job."""
 
 
@@ -232,7 +241,10 @@ def upload_or_start_or_continue_job(
     Raises:
         NotSentError, AmbiguousError, UnauthorizedError, RefusedError: If a request fails or is refused.
     """
-    kept = {NAME: request.path.removeprefix("/"), **(exact_json.loads(request.receipt) if request.receipt else {})}
+    kept = {
+        JOB_FILE_NAME_KEY: request.path.removeprefix("/"),
+        **(exact_json.loads(request.receipt) if request.receipt else {}),
+    }
     exchange = _JobExchange(target, resource, config, client, kept, is_first=request.method != HAND_OVER_AGAIN)
     try:
         if request.method == STAGE:
@@ -242,7 +254,7 @@ def upload_or_start_or_continue_job(
             if request.method == HAND_OVER
             else exchange.start_or_read_results_by_state(may_leave)
         )
-    except _EndedError as ended:
+    except _ExchangeEndedError as ended:
         return ended.answer
 
 
@@ -306,7 +318,7 @@ class _JobExchange:
             return self.start_job(may_leave) if self._config.if_lost == "resend" else _answer_of_undecided_job(lost)
         try:
             found, message = run_or_raise_not_sent(lambda: self._request_state(state))
-        except _GoneError as error:
+        except _JobUnknownError as error:
             return Answer(
                 _DENIED, {}, exact_json.dumps(f"the API does not know the job: {error.where} {error.message}")
             )
@@ -319,7 +331,7 @@ class _JobExchange:
     def start_job(self, may_leave: Callable[[], bool]) -> Answer:
         try:
             self._send_and_store_values(self._config.start, "start", may_leave)
-        except _LackingError as error:  # it was started
+        except _KeptValueMissingError as error:  # it was started
             return _answer_of_undecided_job(error.message)
         return self._answer_with_receipt(_PENDING)
 
@@ -330,7 +342,7 @@ class _JobExchange:
         while around and not isinstance(state, str):
             around = around.rpartition("/")[0]
             if value_at_pointer_or_missing(body, around) is None:  # as GraphQL tells of a node that does not exist
-                raise _GoneError(f"has null at {around}", where=request.path)
+                raise _JobUnknownError(f"has null at {around}", where=request.path)
         if not isinstance(state, str):
             hint = f"correct {self._place}.state in the config"
             raise RefusedError(
@@ -346,13 +358,13 @@ class _JobExchange:
                 is_whole = False
                 continue
             try:
-                listed = results_in(answer.body, each, self._target.api.max_answer_bytes)
+                listed = job_results_in_body(answer.body, each, self._target.api.max_answer_bytes)
                 found = [] if answer.status == _NO_CONTENT else list(listed)
             except RefusedError as error:
                 where, hint = f"{self._place}.results.{number}", error.hint or _AGAIN
                 raise RefusedError(error.message, where=where, hint=hint, code=error.code) from None
             results["by_name" if each.record is not None else "by_place"] += found
-            if (sign := sign_of_next_page(answer, each)) is not None:
+            if (sign := sign_of_next_results_page(answer, each)) is not None:
                 unread = f"; in the answer with results, {sign}, which is not read"
         failure = f"the job failed: {message}" if has_failed else ""
         facts = {
@@ -391,8 +403,8 @@ class _JobExchange:
         path = self._filled_path(request.path) + (f"?{urlencode(parameter_pairs(params))}" if params else "")
         answer = self._client.send(request.used_method, path, body=body, may_leave=may_leave)
         if isinstance(request, JobState) and answer.status in _GONE:
-            raise _GoneError(f"answers HTTP {answer.status}", where=request.path)
-        answer = self._require_success(answer, what, request.path)
+            raise _JobUnknownError(f"answers HTTP {answer.status}", where=request.path)
+        answer = self._successful_answer_or_raise(answer, what, request.path)
         document = body_of(answer)
         if document is None and (what == "state" or (what == "start" and request.keep)):  # such as a page of a gateway
             raise AmbiguousError(f"{what}: the answer is not a JSON document", where=request.path)
@@ -402,7 +414,7 @@ class _JobExchange:
                 value = None
             elif value in (None, MISSING):
                 hint = f"correct {self._place}.{what}.keep.{name} in the config"
-                raise _LackingError(f"the answer has nothing at {place}", where=request.path, hint=hint)
+                raise _KeptValueMissingError(f"the answer has nothing at {place}", where=request.path, hint=hint)
             self._kept[name] = value
         return answer
 
@@ -414,11 +426,11 @@ class _JobExchange:
         try:
             if place.url is None:
                 path = self._filled_path(place.path)
-                return self._require_success(self._client.send(method, path, **sent), what, path)
-            host, path, is_own = self._check_and_split_address(str(self._kept_value(place.url)), what)
+                return self._successful_answer_or_raise(self._client.send(method, path, **sent), what, path)
+            host, path, is_own = self._split_address_or_raise_if_other_host(str(self._kept_value(place.url)), what)
             with closing(self._target.client_of(host, authorized=is_own)) as client:
                 answer = client.send(method, path, **sent)
-                return self._require_success(answer, what, host, is_own_host=is_own)
+                return self._successful_answer_or_raise(answer, what, host, is_own_host=is_own)
         except TooLargeError as error:
             hint = f"raise {self._target.place}.max_answer_bytes, or lower records_per_file for later files; {_AGAIN}"
             raise RefusedError(f"{what}: {error.message}", where=self._place, hint=hint, code=error.code) from None
@@ -426,7 +438,7 @@ class _JobExchange:
     def _kept_value(self, name_in_braces: str) -> Any:
         return self._kept[name_in_braces[1:-1]]
 
-    def _check_and_split_address(self, url: str, what: str) -> tuple[str, str, bool]:
+    def _split_address_or_raise_if_other_host(self, url: str, what: str) -> tuple[str, str, bool]:
         """Return the host and the path of an address that an answer gave, and whether the host is that of the API."""
         try:
             address = urljoin(f"{self._target.address}/", url)
@@ -447,14 +459,14 @@ class _JobExchange:
             raise RefusedError(f"{what} {text}", where=host.rpartition("@")[2], hint=hint, code="next_address_refused")
         return host, parts._replace(scheme="", netloc="", fragment="").geturl() or "/", is_own
 
-    def _require_success(self, answer: Answer, what: str, where: str, *, is_own_host: bool = True) -> Answer:
+    def _successful_answer_or_raise(self, answer: Answer, what: str, where: str, *, is_own_host: bool = True) -> Answer:
         """Return an answer of success. Raises errors for others, and `_EndedError` if it is sent again later."""
         if what == "start":
-            self._end_if_busy(answer)
+            self._raise_if_other_jobs_must_end(answer)
         if is_own_host and (throttled := self._target.throttled(answer)):
-            raise _EndedError(Answer(_THROTTLED, {"retry-after": str(throttled.retry_after_s or 0)}, b""))
+            raise _ExchangeEndedError(Answer(_THROTTLED, {"retry-after": str(throttled.retry_after_s or 0)}, b""))
         if is_own_host and answer.status == _THROTTLED:
-            raise _EndedError(answer)
+            raise _ExchangeEndedError(answer)
         if answer.status == _THROTTLED:  # another host tells nothing of the rate limit of the API
             wait_s = wait_stated_by_answer_s(answer.headers, answer.body)
             raise _ended_busy(f"{what}: too many requests", self._config.poll_s if wait_s is None else wait_s)
@@ -471,13 +483,13 @@ class _JobExchange:
                 message, where=where, hint=self._target.advice(self._resource, 401), code="credential_refused"
             )
         if what in {"upload", "start"} and self._is_first and answer.status not in _OF_CONFIG:
-            raise _EndedError(Answer(UNFIT, {}, exact_json.dumps(message)))
+            raise _ExchangeEndedError(Answer(UNFIT, {}, exact_json.dumps(message)))
         advice = f"correct {self._place} in the config, or ask what the API lacks"
         if is_own_host and answer.status in MOVED:
             advice = redirect_hint(self._target.place)
         raise RefusedError(message, where=where, hint=f"{advice}; {_AGAIN}", code="job_failed")
 
-    def _end_if_busy(self, answer: Answer) -> None:
+    def _raise_if_other_jobs_must_end(self, answer: Answer) -> None:
         """Raise `_EndedError` if the start was refused because of other jobs, whatever its status."""
         busy, text = self._config.busy or (), answer.body.decode(errors="replace").casefold()
         is_told = any(each.casefold() in text for each in ((busy,) if isinstance(busy, str) else busy))
@@ -515,12 +527,12 @@ class _JobExchange:
                 hint=hint,
                 code="answer_misplaced",
             )
-        file = (self._kept[NAME], content, self._config.upload.content_type)
+        file = (self._kept[JOB_FILE_NAME_KEY], content, self._config.upload.content_type)
         made = httpx.Request("POST", "https://form.invalid", data=data, files={"file": file})
         return made.headers["content-type"], made.read()
 
     def _answer_with_receipt(self, status: int, state: str | None = None) -> Answer:
-        receipt = exact_json.dumps({name: value for name, value in self._kept.items() if name != NAME})
+        receipt = exact_json.dumps({name: value for name, value in self._kept.items() if name != JOB_FILE_NAME_KEY})
         return Answer(status, {} if state is None else {"state": state}, receipt)
 
 
@@ -539,3 +551,115 @@ def _is_allowed_host(found: str, named: str) -> bool:
     """Return whether the host *found* is *named*, or below it for one such as ``*.example.com``."""
     own, wanted = found.lower().removesuffix(":443"), named.lower()
     return own.endswith(wanted[1:]) if wanted.startswith("*.") else own == wanted
+
+
+_PARTS = frozenset({STAGE, HAND_OVER, HAND_OVER_AGAIN})
+
+
+class HttpJsonJobTarget(HttpJsonTarget):
+    """Resources of jobs have stored batches; all others are those of `HttpJsonTarget`."""
+
+    def __init__(self, config: TargetConfig, declared: Mapping[str, JobResourceConfig]) -> None:
+        super().__init__(config)
+        self._jobs = {name: each.job for name, each in declared.items()}
+        self._forms = {name: _file_form_of_resource(name, each) for name, each in declared.items()}
+        kinds = {**self.resources, **{name: form.kind for name, form in self._forms.items()}}
+        self.resources = {name: kinds[name] for name in config.resources}
+
+    # ---- requests
+
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:
+        if resource not in self._forms:
+            return super().create(resource, payload)
+        return self._request_for_one_file_record(resource, "create", payload)
+
+    def update(self, resource: str, target_id: str, update: Update) -> Request:
+        if resource not in self._forms:
+            return super().update(resource, target_id, update)
+        return self._request_for_one_file_record(resource, "update", update.after)
+
+    def delete(self, resource: str, target_id: str) -> Request:
+        if resource not in self._forms:
+            return super().delete(resource, target_id)
+        return Request("DELETE", f"/{resource}")
+
+    def _request_for_one_file_record(
+        self, resource: str, operation: Literal["create", "update"], payload: dict[str, Any]
+    ) -> Request:
+        return self._forms[resource].request(operation, self.name_in(resource, payload) or "", payload)
+
+    def stored_batch(self, resource: str, items: Sequence[BatchItem], number: int, at: datetime) -> Request:
+        return self._forms[resource].batch(items, number, at.astimezone(UTC))
+
+    def stored_size(self, resource: str, item: BatchItem) -> int:
+        return self._forms[resource].size_of(item)
+
+    def batch_name(self, resource: str, number: int, at: datetime) -> str:
+        return self._forms[resource].wrapped_name(number, at.astimezone(UTC))
+
+    def destination(self, resource: str) -> str:
+        return f"{self.address} by {self._jobs[resource].start.path}"
+
+    def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
+        if resource in self._forms:
+            raise RecordError("target_failed", "a record that was written by a job cannot be looked up")
+        return super().look_up(resource, name, target_id)
+
+    def ping(self, resource: str) -> Request:
+        if resource not in self._forms:
+            return super().ping(resource)
+        job = self._jobs[resource]
+        return Request("GET", (job.prepare[0] if job.prepare else job.start).path.partition("{")[0].rstrip("/") or "/")
+
+    # ---- answers
+
+    def batch_outcomes(
+        self, resource: str, answer: Answer, expected: Sequence[ExpectedRecord]
+    ) -> Outcome | Sequence[Outcome]:
+        if resource not in self._forms:
+            return super().batch_outcomes(resource, answer, expected)
+        return outcomes_of_job_answer(answer, self._jobs[resource], expected)
+
+    def failed(self, resource: str, answer: ApiAnswer) -> int | None:
+        if resource not in self._forms:
+            return super().failed(resource, answer)
+        if status := self._status_of_declared_failure(answer.body):
+            return status
+        return REFUSED if error_members_in(answer.body) or _has_user_errors(answer.body) else None
+
+    # ---- sending
+
+    def send(
+        self,
+        client: Client,
+        resource: str,
+        request: Request,
+        idempotency_key: str | None = None,
+        if_match: str | None = None,
+        may_leave: Callable[[], bool] = lambda: True,
+    ) -> Answer:
+        if request.method not in _PARTS:
+            return super().send(client, resource, request, idempotency_key, if_match, may_leave)
+        return upload_or_start_or_continue_job(self, resource, self._jobs[resource], client, request, may_leave)
+
+
+def target(settings: HttpJsonSettings) -> HttpJsonTarget | None:
+    """Return the target of a connection with these settings, or None if it has none."""
+    config = settings.target
+    if config is None:
+        return None
+    declared = {name: each for name, each in config.resources.items() if isinstance(each, JobResourceConfig)}
+    return HttpJsonJobTarget(config, declared) if declared else HttpJsonTarget(config)
+
+
+def _file_form_of_resource(name: str, config: JobResourceConfig) -> FileForm:
+    waits = config.job.wait_s
+    kind = file_target_resource(name, config, config.name_form, config.records_per_file, results_within_s=waits)
+    return FileForm(kind, f"{name}_{{number:6}}", config.content)
+
+
+def _has_user_errors(body: Any) -> bool:
+    """Return whether a mutation of GraphQL was refused, as Shopify says it."""
+    data = body.get("data") if isinstance(body, dict) else None
+    found = data.values() if isinstance(data, dict) else ()
+    return any(isinstance(each, dict) and bool(each.get("userErrors")) for each in found)

@@ -52,7 +52,7 @@ TextOrSecret = Annotated[
 """A text, or a reference to a secret."""
 
 
-def refuse_literal_secrets(values: Mapping[str, Any]) -> Mapping[str, Any]:
+def raise_if_literal_secret(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return *values*, or raise ValueError if one with a usual name of a secret is written as text."""
     for name, value in values.items():
         if isinstance(value, str) and (
@@ -120,7 +120,7 @@ class Assertion(ConfigModel):
     """The id by which the vendor knows the certificate or public key (``kid``)."""
     algorithm: SignatureAlgorithm = "PS256"
     """How it is signed (RFC 7518)."""
-    claims: Annotated[Mapping[str, Any], AfterValidator(refuse_literal_secrets)] = {}
+    claims: Annotated[Mapping[str, Any], AfterValidator(raise_if_literal_secret)] = {}
     """Claims that are added to those of the RFC, or take their place, such as ``scope`` or ``aud``."""
 
     @property
@@ -138,7 +138,7 @@ class ExpiredAnswer(ConfigModel):
     Default: any answer of this status."""
 
     @model_validator(mode="after")
-    def _require_text_for_success_status(self) -> Self:
+    def _raise_if_success_without_text(self) -> Self:
         if self.status < 300 and self.text is None:
             raise make_pydantic_error_at_key(
                 ("text",), "is missing: without it, each answer of success would need a new token"
@@ -257,7 +257,7 @@ class AuthorizationCode(_GrantedToken):
     """How the client authenticates: HTTP Basic (``basic``), or in the form (``post``)."""
     scopes: tuple[str, ...] = ()
     """Scopes to request."""
-    extra: Annotated[Mapping[str, str], AfterValidator(refuse_literal_secrets)] = {}
+    extra: Annotated[Mapping[str, str], AfterValidator(raise_if_literal_secret)] = {}
     """Further parameters of the address that the owner opens, such as access_type."""
     pkce: bool = True
     """Whether the request for the first tokens proves where it comes from (RFC 7636); others ignore it."""
@@ -291,22 +291,22 @@ class AuthorizationCode(_GrantedToken):
         )
 
 
-def _resolve_references_refuse_literals(value: Any, info: ValidationInfo) -> Any:
+def _resolve_secrets_or_raise_if_literal(value: Any, info: ValidationInfo) -> Any:
     """Convert references in *value* to secrets. Raises ValueError if a usual name of a secret has a text."""
     if isinstance(value, Mapping):
-        refuse_literal_secrets(
+        raise_if_literal_secret(
             {name: each for name, each in value.items() if _discriminator_of_text_or_reference(each) == "text"}
         )
-        return {name: _resolve_references_refuse_literals(each, info) for name, each in value.items()}
+        return {name: _resolve_secrets_or_raise_if_literal(each, info) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_resolve_references_refuse_literals(each, info) for each in value]
+        return [_resolve_secrets_or_raise_if_literal(each, info) for each in value]
     if isinstance(value, str) and _discriminator_of_text_or_reference(value) == "reference":
         return _REFERENCE.validate_python(value, context=info.context)
     return value
 
 
 _REFERENCE: TypeAdapter[Secret] = TypeAdapter(SecretRef)
-_Credentials = Annotated[Mapping[str, Any], Field(min_length=1), AfterValidator(_resolve_references_refuse_literals)]
+_Credentials = Annotated[Mapping[str, Any], Field(min_length=1), AfterValidator(_resolve_secrets_or_raise_if_literal)]
 
 
 class LoginRequest(_TokenCredential):

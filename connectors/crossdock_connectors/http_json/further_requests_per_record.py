@@ -13,7 +13,7 @@ from pydantic import model_validator
 from crossdock import Context, Filter, RecordError, RefusedError
 from crossdock.errors import CrossdockError, RemoteError, StoppedError, UnauthorizedError
 from crossdock.reading.sources import path_filling_and_answered_records
-from crossdock.reading.sources.api_token_buckets import SourceAllowance
+from crossdock.reading.sources.api_token_buckets import RequestAllowanceOfRun
 from crossdock.reading.sources.retried_requests import ForbiddenError, ThrottledError
 from crossdock.sources import ApiAnswer, NotFoundError, UnavailableError
 from crossdock.values.config_base_types import differs_from_default, make_pydantic_error_at_key
@@ -42,7 +42,7 @@ class FailingRecords:
     reading. What its own 429s have taught of the rate limit is forgotten.
     """
 
-    def __init__(self, allowance: SourceAllowance) -> None:
+    def __init__(self, allowance: RequestAllowanceOfRun) -> None:
         self._allowance, self._before = allowance, allowance.bucket_state
         self._answered: Any = None
         self._set_aside = 0
@@ -128,11 +128,11 @@ class ExpandedMember(DeclaredRequest):
     @property
     def record_members_in_request(self) -> list[str]:
         """The members of the record that the request has."""
-        texts = request_templates.texts_in([self.path, self.params, self.body, self.variables])
+        texts = request_templates.texts_within_value([self.path, self.params, self.body, self.variables])
         return [name for text in texts for name in path_filling_and_answered_records.columns_in_braces(text)]
 
 
-class LatestAnswers:
+class LatestAnswerForMember:
     """What the API answered last for one member.
 
     Attributes:
@@ -151,17 +151,17 @@ class LatestAnswers:
         self.not_found = 0
 
 
-def add_requested_members(
+def request_and_add_members(
     ctx: Context[Any],
     item: Any,
     members: Mapping[str, ExpandedMember],
     paging: Pagination,
     key: str,
-    latest_answers: Mapping[str, LatestAnswers],
+    latest_answers: Mapping[str, LatestAnswerForMember],
 ) -> Any:
     """Return *item* with what the requests of *members* have answered, in their order; a later one may use an earlier.
 
-    What the API refuses, or answers in another form, is an error of this record alone: `error_of_expansion` finds it.
+    What the API refuses, or answers in another form, is an error of this record alone: `error_of_first_failed_member` finds it.
     *key* is the place of *members* in the config, and *latest_answers* are those for each of them.
 
     Raises:
@@ -183,20 +183,20 @@ def add_requested_members(
             raise
         except (RefusedError, RemoteError) as error:
             if isinstance(error, NotFoundError):
-                made.refuse_if_none_is_found(error)
+                made.raise_if_known_record_is_not_found(error)
             value = {FAILED: str(error)}
         else:
-            made.refuse_if_ignored(values, value)
+            made.raise_if_values_are_ignored(values, value)
         item = {**item, name: value}
     return item
 
 
-def mark_as_failed(item: Any, members: Mapping[str, ExpandedMember], error: CrossdockError) -> Any:
-    """Return *item* as one of which *members* could not be read: `error_of_expansion` finds *error*."""
+def with_members_marked_as_failed(item: Any, members: Mapping[str, ExpandedMember], error: CrossdockError) -> Any:
+    """Return *item* as one of which *members* could not be read: `error_of_first_failed_member` finds *error*."""
     return {**item, **{name: {FAILED: str(error)} for name in members}}
 
 
-def error_of_expansion(item: Any, paths: Iterable[str]) -> RecordError | None:
+def error_of_first_failed_member(item: Any, paths: Iterable[str]) -> RecordError | None:
     """Return the error of the first member at *paths* that could not be read for *item*, or None."""
     for name in paths:
         value = value_at_path_or_missing(item, name)
@@ -205,16 +205,16 @@ def error_of_expansion(item: Any, paths: Iterable[str]) -> RecordError | None:
     return None
 
 
-def failure_column(path: str) -> str:
+def column_of_member_failure(path: str) -> str:
     """Return the column that is not empty in rows of which the member at *path* could not be read."""
     return path_of_names([*names_in_path(path), FAILED])
 
 
-def failure_of_column(column: str, paths: Iterable[str]) -> Filter | None:
+def condition_of_failed_member(column: str, paths: Iterable[str]) -> Filter | None:
     """Return the condition for rows of which the member at one of *paths* that has *column* could not be read."""
     names = [*names_in_path(column)]
     path = next((each for each in paths if names[: len(part := [*names_in_path(each)])] == part), None)
-    return None if path is None else Filter(field=failure_column(path), empty=False)
+    return None if path is None else Filter(field=column_of_member_failure(path), empty=False)
 
 
 @dataclass(frozen=True)
@@ -225,11 +225,11 @@ class _MemberRequest:
     member: ExpandedMember
     paging: Pagination
     key: str
-    latest: LatestAnswers
+    latest: LatestAnswerForMember
 
     def answer(self, values: Mapping[str, str]) -> Any:
         """Return the record or the list that the API has for *values*; None if one of these is empty."""
-        sent = self._sent(values)
+        sent = self._request_arguments_or_none(values)
         if sent is None:
             return None
         if self.member.records is None:
@@ -240,7 +240,7 @@ class _MemberRequest:
             lambda: self._pages(sent), place, sent["path"], by_record=paginator.by_record
         )
 
-    def refuse_if_ignored(self, values: Mapping[str, str], found: Any) -> None:
+    def raise_if_values_are_ignored(self, values: Mapping[str, str], found: Any) -> None:
         """Refuse *found* if the API gives the same for any values: each record would have what belongs to others.
 
         Only a request whose path is always the same can be ignored. If two records get the same, the API is asked for a
@@ -265,7 +265,7 @@ class _MemberRequest:
             )
         latest.is_filtered = True
 
-    def refuse_if_none_is_found(self, error: NotFoundError) -> None:
+    def raise_if_known_record_is_not_found(self, error: NotFoundError) -> None:
         """Raise UnavailableError if the API does not find what it found before, either, as a gateway out of order.
 
         So may be one that has found nothing in the run, for more than a few records.
@@ -294,7 +294,7 @@ class _MemberRequest:
         """The names of parameters, and of members of the body or the variables, that have a value of the record."""
         sent = {**self.member.params, **self.member.variables}
         sent |= self.member.body if isinstance(self.member.body, Mapping) else {"body": self.member.body}
-        texts = {name: request_templates.texts_in(part) for name, part in sent.items()}
+        texts = {name: request_templates.texts_within_value(part) for name, part in sent.items()}
         return [
             name
             for name, inside in texts.items()
@@ -306,7 +306,7 @@ class _MemberRequest:
 
         Some APIs fail for such values, or refuse the credentials: then they do not ignore them.
         """
-        sent = self._sent(values)
+        sent = self._request_arguments_or_none(values)
         assert sent is not None
         try:
             if self.member.records is None:
@@ -317,7 +317,7 @@ class _MemberRequest:
         elements = [] if first is None else first.items(self.member.records)
         return bool(elements) and elements == found[: len(elements)]
 
-    def _sent(self, values: Mapping[str, str]) -> dict[str, Any] | None:
+    def _request_arguments_or_none(self, values: Mapping[str, str]) -> dict[str, Any] | None:
         member, path = self.member, path_filling_and_answered_records.fill_path(self.member.path, values)
         if path is None or not all(values.values()):
             return None
@@ -333,7 +333,9 @@ class _MemberRequest:
         answer = self.ctx.api.request("POST" if self.member.is_post else "GET", **sent)
         ignored = self.paging.members_and_headers_to_ignore
         return (
-            path_filling_and_answered_records.record_at_place(answer, self.member.record, ignored, self.latest.record),
+            path_filling_and_answered_records.record_at_pointer_or_raise(
+                answer, self.member.record, ignored, self.latest.record
+            ),
             answer,
         )
 

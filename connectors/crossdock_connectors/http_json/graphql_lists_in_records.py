@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from crossdock import ConfigModel, Context, CrossdockError, RefusedError
 from crossdock.errors import RemoteError, UnauthorizedError
-from crossdock.reading.sources.list_completeness_evidence import PagePositions
+from crossdock.reading.sources.list_completeness_evidence import PagingByPositionDetector
 from crossdock.reading.sources.path_filling_and_answered_records import columns_in_braces, read_whole_list
 from crossdock.sources import ApiAnswer, ApiRequest, GraphQLConnection, UnavailableError
 from crossdock.values.config_base_types import make_pydantic_error_at_key
@@ -27,12 +27,12 @@ from crossdock.values.json_paths import (
 )
 from crossdock_connectors.http_json.further_requests_per_record import FAILED
 from crossdock_connectors.http_json.pagination_settings import Place
-from crossdock_connectors.http_json.request_declarations import check_body_or_graphql
+from crossdock_connectors.http_json.request_declarations import raise_if_graphql_parts_conflict
 from crossdock_connectors.http_json.request_templates import (
     Path,
     fill_braced_names_in_template,
-    texts_in,
-    unnamed_variable_text,
+    graphql_variable_fault,
+    texts_within_value,
 )
 
 _NAME = re.compile(r"[_A-Za-z]\w*")
@@ -93,7 +93,7 @@ def _end_and_size_of_arguments(tokens: list[str], at: int, variables: Mapping[st
     return len(tokens), size
 
 
-def count_full_lists(items: Iterable[Any], sizes: Mapping[str, int]) -> Counter[str]:
+def count_lists_as_long_as_asked(items: Iterable[Any], sizes: Mapping[str, int]) -> Counter[str]:
     """Return how many of the lists in *items* have as many elements as was asked for, by their names."""
     return Counter(name for item in items for name in _full_lists_in(item, sizes))
 
@@ -132,14 +132,14 @@ class RestOfConnection(ConfigModel):
     def _check_variables(self) -> Self:
         if not self._columns_in_variables:
             raise make_pydantic_error_at_key(("variables",), "name no member of the record, such as {id}")
-        check_body_or_graphql(self.graphql, self.variables, None)
-        if unnamed := unnamed_variable_text(self.graphql, names_in_path(self.cursor)[0]):
+        raise_if_graphql_parts_conflict(self.graphql, self.variables, None)
+        if unnamed := graphql_variable_fault(self.graphql, names_in_path(self.cursor)[0]):
             raise make_pydantic_error_at_key(("cursor",), unnamed)
         return self
 
     @property
     def _columns_in_variables(self) -> Collection[str]:
-        return {column for text in texts_in(self.variables) for column in columns_in_braces(text)}
+        return {column for text in texts_within_value(self.variables) for column in columns_in_braces(text)}
 
     def variables_of_item(self, item: Any) -> Any:
         """Return the variables without a cursor; None if *item* lacks one of the members."""
@@ -155,21 +155,21 @@ class RestOfConnection(ConfigModel):
             return None
 
 
-def complete_connections(ctx: Context[Any], item: Any, rests: Mapping[str, RestOfConnection]) -> Any:
+def request_rest_of_connections(ctx: Context[Any], item: Any, rests: Mapping[str, RestOfConnection]) -> Any:
     """Return *item* with all elements of its connections in *rests*, by their paths. One that cannot be completed, or
     that the API gives from its beginning again, stays as it is, and the record becomes a dead letter, since its
-    ``pageInfo`` tells of more. Of one that the API refuses, `error_of_expansion` finds why.
+    ``pageInfo`` tells of more. Of one that the API refuses, `error_of_first_failed_member` finds why.
 
     Raises:
         UnauthorizedError, UnavailableError: As `ctx.api.request`.
     """
     for path, rest in rests.items():
-        item = _complete_connection(ctx, item, path, rest)
+        item = _request_rest_of_connection(ctx, item, path, rest)
     return item
 
 
-def mark_connections_as_failed(item: Any, paths: Collection[str], error: CrossdockError) -> Any:
-    """Return *item* as one of which the connections at *paths* cannot be read: `error_of_expansion` finds *error*."""
+def with_connections_marked_as_failed(item: Any, paths: Collection[str], error: CrossdockError) -> Any:
+    """Return *item* as one of which the connections at *paths* cannot be read: `error_of_first_failed_member` finds *error*."""
     for path in paths:
         held = value_at_path_or_missing(item, path)
         if isinstance(held, dict):
@@ -177,7 +177,7 @@ def mark_connections_as_failed(item: Any, paths: Collection[str], error: Crossdo
     return item
 
 
-def _complete_connection(ctx: Context[Any], item: Any, path: str, rest: RestOfConnection) -> Any:
+def _request_rest_of_connection(ctx: Context[Any], item: Any, path: str, rest: RestOfConnection) -> Any:
     held = value_at_path_or_missing(item, path)
     cursor = value_at_path_or_missing(held, "pageInfo.endCursor")
     if value_at_path_or_missing(held, "pageInfo.hasNextPage") is not True or not isinstance(cursor, str):
@@ -186,20 +186,20 @@ def _complete_connection(ctx: Context[Any], item: Any, path: str, rest: RestOfCo
     variables = rest.variables_of_item(item)
     if name is None or variables is None:
         return item
-    reading = _Reading(ctx, rest, f"{rest.connection}/{name}", variables)
+    reading = _ConnectionReading(ctx, rest, f"{rest.connection}/{name}", variables)
     try:
         elements = reading.elements_after(cursor, list(value_at_path_or_missing(held, name)))
     except (UnauthorizedError, UnavailableError):
         raise
     except (RefusedError, RemoteError) as error:
-        return item if error.code == "list_without_end" else mark_connections_as_failed(item, [path], error)
+        return item if error.code == "list_without_end" else with_connections_marked_as_failed(item, [path], error)
     if elements is None:
         return item
     info = held["pageInfo"] | {"hasNextPage": False, "endCursor": reading.cursor}  # as in a list that has all elements
     return copy_with_value_at_path(item, path, held | {name: elements, "pageInfo": info})
 
 
-class _Reading:
+class _ConnectionReading:
     """Reads the connection of one record. `cursor` is that of the latest page."""
 
     def __init__(self, ctx: Context[Any], rest: RestOfConnection, place: str, variables: Any) -> None:
@@ -212,14 +212,14 @@ class _Reading:
         With a position as cursor, an element that comes or goes meanwhile moves others to another page: the list is
         read as a whole, until two readings agree.
         """
-        if _is_position(cursor, first):
+        if _is_cursor_number_of_elements(cursor, first):
             whole = read_whole_list(lambda: self._pages(self._variables), self._place, self._rest.path, by_record=False)
             return whole if len(whole) <= _MOST else None
         elements = list(first)
         for page in self._pages(copy_with_value_at_path(self._variables, self._rest.cursor, cursor)):
             found = page.items(self._place)
             elements += found
-            if _begins_again(found, first) or len(elements) > _MOST:
+            if _repeats_first_elements(found, first) or len(elements) > _MOST:
                 return None
         return elements if len(elements) > len(first) else None
 
@@ -230,13 +230,13 @@ class _Reading:
             yield page
 
 
-def _is_position(cursor: str, first: Sequence[Any]) -> bool:
+def _is_cursor_number_of_elements(cursor: str, first: Sequence[Any]) -> bool:
     """Return whether the cursor after the *first* elements is their number."""
     begin = ApiRequest("POST", "")
-    return PagePositions().add_request_and_detect_paging(begin, begin.with_page(after=cursor), len(first))
+    return PagingByPositionDetector().add_request_and_detect_paging(begin, begin.with_page(after=cursor), len(first))
 
 
-def _begins_again(found: Sequence[Any], first: Sequence[Any]) -> bool:
+def _repeats_first_elements(found: Sequence[Any], first: Sequence[Any]) -> bool:
     """Return whether a page begins with the *first* elements of its connection: the API ignores the cursor."""
     number = min(len(found), len(first))
     return number > 0 and found[:number] == first[:number]

@@ -26,10 +26,10 @@ from crossdock.sources import (
 from crossdock.values.config_base_types import make_pydantic_error_at_key
 from crossdock.values.json_paths import copy_with_value_at_path, is_pointer, names_in_path, value_at_path_or_missing
 from crossdock_connectors.http_json.credential_settings import HeaderName
-from crossdock_connectors.http_json.request_templates import unnamed_variable_text
+from crossdock_connectors.http_json.request_templates import graphql_variable_fault
 
 
-def pointer_of_path(path: str) -> str:
+def json_pointer_of_dotted_path(path: str) -> str:
     if path and not path.startswith("/"):
         path = "".join(f"/{name.replace('~', '~0').replace('/', '~1')}" for name in path.split("."))
     if not is_pointer(path):
@@ -39,10 +39,10 @@ def pointer_of_path(path: str) -> str:
 
 def pointers_and_headers_to_ignore(given: Collection[str]) -> frozenset[str]:
     """Return what an ``ignore`` names as JSON pointers and names of headers."""
-    return frozenset({*given, *map(pointer_of_path, given)})
+    return frozenset({*given, *map(json_pointer_of_dotted_path, given)})
 
 
-Place = Annotated[str, AfterValidator(pointer_of_path)]
+Place = Annotated[str, AfterValidator(json_pointer_of_dotted_path)]
 Ignored = tuple[Annotated[str, Field(min_length=1)], ...]
 Size = Annotated[int, Field(ge=1)]
 
@@ -276,13 +276,13 @@ Pagination = Annotated[
 ]
 
 
-def is_for_post(paging: Pagination) -> bool:
+def has_page_parameters_in_body(paging: Pagination) -> bool:
     return isinstance(paging, GraphQLPages) or (
         isinstance(paging, _SizedPages) and paging.place in {"body", "variables"}
     )
 
 
-def check_parameter_place(
+def raise_if_parameter_place_is_unusable(
     paging: Pagination,
     place: tuple[str | int, ...],
     *,
@@ -325,7 +325,7 @@ def check_parameter_place(
 
 def _unusable_place_text(where: str, document: Any, name: str, graphql: str) -> str | None:
     """Return why the parameter *name* cannot be in *document*, the body or the variables of a request, or None."""
-    if where == "variables" and (unnamed := unnamed_variable_text(graphql, names_in_path(name)[0])):
+    if where == "variables" and (unnamed := graphql_variable_fault(graphql, names_in_path(name)[0])):
         return unnamed
     try:
         copy_with_value_at_path(document, name, 0)

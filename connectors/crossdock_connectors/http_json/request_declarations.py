@@ -11,14 +11,14 @@ from pydantic import AfterValidator, model_validator
 from crossdock import ConfigModel
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import make_pydantic_error_at_key
-from crossdock_connectors.http_json.credential_settings import refuse_literal_secrets
+from crossdock_connectors.http_json.credential_settings import raise_if_literal_secret
 from crossdock_connectors.http_json.pagination_settings import Place
 from crossdock_connectors.http_json.request_templates import (
     Param,
     Path,
     fill_braced_names_in_template,
-    texts_in,
-    unnamed_variable_text,
+    graphql_variable_fault,
+    texts_within_value,
 )
 
 _OF_RECORD = re.compile(r"\{(?:changes|record(?:\.([^{}.]+)[^{}]*)?)\}")
@@ -29,7 +29,7 @@ class DeclaredRequest(ConfigModel):
 
     path: Path
     """The path below the base URL, without a query. Names in braces, such as ``{id}``, stand for values."""
-    params: Annotated[Mapping[str, Param], AfterValidator(refuse_literal_secrets)] = {}
+    params: Annotated[Mapping[str, Param], AfterValidator(raise_if_literal_secret)] = {}
     """The query, which may have names in braces, too; a list is a repeated parameter."""
     body: Any = None
     """A JSON body; the request is then a POST, which must only read."""
@@ -40,7 +40,7 @@ class DeclaredRequest(ConfigModel):
 
     @model_validator(mode="after")
     def _check_body_or_graphql(self) -> Self:
-        check_body_or_graphql(self.graphql, self.variables, self.body)
+        raise_if_graphql_parts_conflict(self.graphql, self.variables, self.body)
         return self
 
     @property
@@ -53,13 +53,13 @@ class DeclaredRequest(ConfigModel):
         return exact_json.dumps(body if self.graphql is None else {"query": self.graphql, "variables": variables})
 
 
-def check_body_or_graphql(graphql: str | None, variables: Mapping[str, Any], body: Any) -> None:
+def raise_if_graphql_parts_conflict(graphql: str | None, variables: Mapping[str, Any], body: Any) -> None:
     if graphql is not None and body is not None:
         raise make_pydantic_error_at_key(("body",), "cannot be used with graphql")
     if variables and graphql is None:
         raise make_pydantic_error_at_key(("variables",), "needs graphql")
     for name in variables:
-        if graphql is not None and (unnamed := unnamed_variable_text(graphql, name)):
+        if graphql is not None and (unnamed := graphql_variable_fault(graphql, name)):
             raise make_pydantic_error_at_key(("variables", name), unnamed)
 
 
@@ -85,7 +85,7 @@ class PostedRequest(DeclaredRequest):
             raise make_pydantic_error_at_key(
                 ("body",), "is missing: a request other than a GET has a body or a GraphQL query"
             )
-        for text in texts_in([self.body, self.variables]):
+        for text in texts_within_value([self.body, self.variables]):
             if _OF_RECORD.search(text) and not _OF_RECORD.fullmatch(text):
                 key = "variables" if self.graphql else "body"
                 raise make_pydantic_error_at_key(
@@ -94,7 +94,10 @@ class PostedRequest(DeclaredRequest):
         return self
 
     def uses_any_placeholder(self, *names: str) -> bool:
-        inside, beside = tuple(texts_in([self.body, self.variables])), tuple(texts_in([self.path, self.params]))
+        inside, beside = (
+            tuple(texts_within_value([self.body, self.variables])),
+            tuple(texts_within_value([self.path, self.params])),
+        )
         return any(
             f"{{{name}}}" in text or f"{{{name}." in text
             for name in names
@@ -104,5 +107,5 @@ class PostedRequest(DeclaredRequest):
     @property
     def record_members(self) -> list[str]:
         """The members of the record that are values of their own, by their first names."""
-        found = (_OF_RECORD.fullmatch(text) for text in texts_in([self.body, self.variables]))
+        found = (_OF_RECORD.fullmatch(text) for text in texts_within_value([self.body, self.variables]))
         return [each[1] for each in found if each and each[1]]

@@ -18,7 +18,7 @@ from crossdock.values.graphql_tokens import graphql_variables
 from crossdock.values.json_paths import MISSING, value_at_path_or_missing
 
 
-def unnamed_variable_text(query: str, name: str) -> str | None:
+def graphql_variable_fault(query: str, name: str) -> str | None:
     """Return what is wrong if *query* does not name the variable *name*, or None."""
     named = graphql_variables(query)
     if name in named:
@@ -48,29 +48,29 @@ Param = Annotated[
 ]
 
 
-def _check_path(path: str) -> str:
+def _checked_path(path: str) -> str:
     if not path or "://" in path or path.startswith("//") or re.search(r"[?#\s]", path):
         raise ValueError("must be a path below base_url, such as /orders, without a query: use params")
     return path
 
 
-Path = Annotated[str, AfterValidator(_check_path)]
+Path = Annotated[str, AfterValidator(_checked_path)]
 
 
-def texts_in(value: Any) -> Iterator[str]:
+def texts_within_value(value: Any) -> Iterator[str]:
     match value:
         case str():
             yield value
         case Mapping():
             for inner in value.values():
-                yield from texts_in(inner)
+                yield from texts_within_value(inner)
         case list() | tuple():
             for inner in value:
-                yield from texts_in(inner)
+                yield from texts_within_value(inner)
 
 
 def since_start_end_placeholders_in(value: Any) -> Iterator[str]:
-    for text in texts_in(value):
+    for text in texts_within_value(value):
         yield from _PLACE.findall(text)
 
 

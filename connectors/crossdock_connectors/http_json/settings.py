@@ -19,29 +19,34 @@ from crossdock_connectors.http_json.credential_settings import (
     Credential,
     HeaderName,
     TextOrSecret,
-    refuse_literal_secrets,
+    raise_if_literal_secret,
 )
 from crossdock_connectors.http_json.further_requests_per_record import ExpandedMember
 from crossdock_connectors.http_json.graphql_lists_in_records import RestOfConnection
-from crossdock_connectors.http_json.pagination_settings import Pagination, Place, check_parameter_place, is_for_post
+from crossdock_connectors.http_json.pagination_settings import (
+    Pagination,
+    Place,
+    has_page_parameters_in_body,
+    raise_if_parameter_place_is_unusable,
+)
 from crossdock_connectors.http_json.recognized_answers import REFUSED, FailedAnswer, ThrottledAnswer
-from crossdock_connectors.http_json.request_declarations import DeclaredRequest, check_body_or_graphql
+from crossdock_connectors.http_json.request_declarations import DeclaredRequest, raise_if_graphql_parts_conflict
 from crossdock_connectors.http_json.request_templates import Param, Path
 from crossdock_connectors.http_json.target_settings import TargetConfig
-from crossdock_connectors.http_json.webhooks import HttpJsonWebhooks, check_hint_rules
+from crossdock_connectors.http_json.webhooks import HttpJsonWebhooks, raise_if_hint_rule_is_unusable
 from crossdock_connectors.request_time_formats import UNIX, UNIX_MS, TimeLayout
 
 _UNITS = "smhd"
 _NOT_SPLIT = "{kind: single_page} for an API that does not"
 
 
-def _check_duration_form(value: str) -> str:
+def _checked_duration(value: str) -> str:
     if not is_duration(value, _UNITS):
         raise ValueError("must be a duration such as 10m, 12h or 7d")
     return value
 
 
-Duration = Annotated[str, AfterValidator(_check_duration_form), duration_schema(_UNITS)]
+Duration = Annotated[str, AfterValidator(_checked_duration), duration_schema(_UNITS)]
 
 
 def _is_instant(text: str) -> bool:
@@ -88,7 +93,7 @@ class FetchedRecord(DeclaredRequest):
 
     def key_columns_in_request(self, key: Sequence[str]) -> set[str]:
         """Return the columns of *key* that the request has."""
-        texts = request_templates.texts_in([self.path, self.params, self.body, self.variables])
+        texts = request_templates.texts_within_value([self.path, self.params, self.body, self.variables])
         return {name for text in texts for name in path_filling_and_answered_records.columns_in_braces(text)} & {*key}
 
 
@@ -97,9 +102,9 @@ class HttpJsonStreamConfig(StreamConfig):
 
     path: Path
     """The path of the list below the base URL, without a query."""
-    params: Annotated[Mapping[str, Param], AfterValidator(refuse_literal_secrets)] = {}
+    params: Annotated[Mapping[str, Param], AfterValidator(raise_if_literal_secret)] = {}
     """The query; a list is a repeated parameter. See ``first`` for ``{since}``."""
-    headers: Annotated[Mapping[HeaderName, str], AfterValidator(refuse_literal_secrets)] = {}
+    headers: Annotated[Mapping[HeaderName, str], AfterValidator(raise_if_literal_secret)] = {}
     """Headers of the request besides those of the connection, such as ``If-Modified-Since: "{since}"``."""
     body: Any = None
     """A JSON body; the request is then a POST, which must only read."""
@@ -202,7 +207,7 @@ class HttpJsonStreamConfig(StreamConfig):
             return self
         fetch = self.fetch
         columns = path_filling_and_answered_records.columns_in_braces(fetch.path)
-        texts = request_templates.texts_in([fetch.params, fetch.body, fetch.variables])
+        texts = request_templates.texts_within_value([fetch.params, fetch.body, fetch.variables])
         if not columns and not any(f"{{{column}}}" in text for text in texts for column in self.key):
             raise make_pydantic_error_at_key(
                 ("fetch", "path"), f"names no column of the key, such as {{{self.key[0]}}}"
@@ -229,7 +234,7 @@ class HttpJsonStreamConfig(StreamConfig):
 
     @model_validator(mode="after")
     def _check_body_or_graphql(self) -> Self:
-        check_body_or_graphql(self.graphql, self.variables, self.body)
+        raise_if_graphql_parts_conflict(self.graphql, self.variables, self.body)
         return self
 
     @model_validator(mode="after")
@@ -263,7 +268,7 @@ class HttpJsonStreamConfig(StreamConfig):
         is_time = self.windows is not None or (self.cursor is not None and self.cursor.as_ == "instant")
         if is_time and self.request_time_format not in {UNIX, UNIX_MS}:
             raise make_pydantic_error_at_key(("numbers",), "needs time_format: unix or unix_ms for times")
-        texts = set(request_templates.texts_in([self.body, self.variables]))
+        texts = set(request_templates.texts_within_value([self.body, self.variables]))
         for name in self.numbers:
             if f"{{{name}}}" not in texts:
                 raise make_pydantic_error_at_key(("numbers",), f'body and variables have no member "{{{name}}}"')
@@ -287,9 +292,9 @@ class HttpJsonSettings(HttpSettings):
     kind: Literal["http_json"]
     auth: Credential | None = None
     """The credentials; default: none."""
-    headers: Annotated[Mapping[HeaderName, TextOrSecret], AfterValidator(refuse_literal_secrets)] = {}
+    headers: Annotated[Mapping[HeaderName, TextOrSecret], AfterValidator(raise_if_literal_secret)] = {}
     """Headers of every request; a credential is a reference to a secret."""
-    params: Annotated[Mapping[str, str], AfterValidator(refuse_literal_secrets)] = {}
+    params: Annotated[Mapping[str, str], AfterValidator(raise_if_literal_secret)] = {}
     """Query parameters of every request, also of the target, unless it has one of this name. A credential cannot be
     one, because servers log addresses."""
     rate: RateLimit = RateLimit()
@@ -313,7 +318,7 @@ class HttpJsonSettings(HttpSettings):
     """The webhooks that the API sends; by default none are accepted."""
 
     @model_validator(mode="after")
-    def _check_streams_or_target(self) -> Self:
+    def _raise_if_no_streams_and_target(self) -> Self:
         if not self.streams and self.target is None:
             raise make_pydantic_error_at_key(("streams",), "is missing: a connection has streams, a target, or both")
         return self
@@ -326,17 +331,17 @@ class HttpJsonSettings(HttpSettings):
             if paging is None:
                 message = "says how the API splits the list into pages: set it here or in the connection; " + _NOT_SPLIT
                 raise make_pydantic_error_at_key(place, message)
-            self._check_paging(stream, stream.pagination, place, name)
+            self._raise_if_pagination_does_not_fit(stream, stream.pagination, place, name)
             for around, other in stream.further_list_requests_with_places():
-                if other.pagination is None and is_for_post(paging) and not other.is_post:
+                if other.pagination is None and has_page_parameters_in_body(paging) and not other.is_post:
                     message = "needs a pagination of its own: this list is requested with GET"
                     raise make_pydantic_error_at_key(("streams", name, *around), message)
                 inside = around if other.pagination else ()
                 own = other.pagination or stream.pagination
-                self._check_paging(other, own, ("streams", name, *inside, "pagination"), name)
+                self._raise_if_pagination_does_not_fit(other, own, ("streams", name, *inside, "pagination"), name)
         return self
 
-    def _check_paging(
+    def _raise_if_pagination_does_not_fit(
         self,
         request: HttpJsonStreamConfig | DeclaredRequest,
         own: Pagination | None,
@@ -347,15 +352,17 @@ class HttpJsonSettings(HttpSettings):
         assert paging is not None
         sent: Any = {each: getattr(request, each) for each in ("graphql", "variables", "body", "params")}
         if own is None:
-            check_parameter_place(paging, ("pagination",), stream=stream, **sent)
+            raise_if_parameter_place_is_unusable(paging, ("pagination",), stream=stream, **sent)
         else:
-            check_parameter_place(paging, place, **sent)
+            raise_if_parameter_place_is_unusable(paging, place, **sent)
 
     @model_validator(mode="after")
     def _check_hints(self) -> Self:
         if self.webhooks is not None:
             fetching = {name for name, stream in self.streams.items() if stream.fetch is not None}
-            check_hint_rules(self.webhooks, {name: stream.key for name, stream in self.streams.items()}, fetching)
+            raise_if_hint_rule_is_unusable(
+                self.webhooks, {name: stream.key for name, stream in self.streams.items()}, fetching
+            )
         return self
 
     def pagination_of(self, stream: HttpJsonStreamConfig) -> Pagination:

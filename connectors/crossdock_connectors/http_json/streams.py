@@ -5,14 +5,22 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
-from crossdock.mapping.row_order_and_cursors import ANY_TIME_ZONE, format_iso_instant_cursor, format_stored_instant
+from crossdock.mapping.row_order_and_cursors import (
+    ANY_TIME_ZONE,
+    LateRecordTracker,
+    format_iso_instant_cursor,
+    format_stored_instant,
+    latest_time_of_change,
+)
 from crossdock.reading.sources import path_filling_and_answered_records
 from crossdock.reading.sources.compact_id_set import IdSet
 from crossdock.reading.sources.list_completeness_evidence import (
@@ -56,21 +64,54 @@ from crossdock.values.raw_rows_and_records import (
 )
 from crossdock_connectors import request_time_formats
 from crossdock_connectors.http_json import further_requests_per_record, request_templates
-from crossdock_connectors.http_json.checkpoints_despite_late_records import WindowCheckpoints
 from crossdock_connectors.http_json.further_requests_per_record import FailingRecords
 from crossdock_connectors.http_json.graphql_lists_in_records import (
-    complete_connections,
-    count_full_lists,
-    mark_connections_as_failed,
+    count_lists_as_long_as_asked,
+    request_rest_of_connections,
     sizes_of_uncounted_lists,
+    with_connections_marked_as_failed,
 )
 from crossdock_connectors.http_json.pagination_settings import Pagination
 from crossdock_connectors.http_json.settings import FetchedRecord, HttpJsonSettings, HttpJsonStreamConfig
 
+_TIME_IN_JSON = r'"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"'
+
+
+class WindowCheckpoints:
+    """Makes the checkpoints of the windows of one run.
+
+    An API that reads the times of a request as local ones, and writes such, goes on to add records to a window that has
+    ended by its clock. The config names no member with a time, so any member shows how far the times may be behind.
+
+    Args:
+        timezone: That of times without an offset; None for UTC.
+    """
+
+    def __init__(self, timezone: str | None) -> None:
+        self._zone = ZoneInfo(timezone) if timezone else UTC
+        self._late = LateRecordTracker(timedelta())
+
+    def add_rows(self, rows: pl.DataFrame, window: Window, asked_at: datetime) -> None:
+        """Take the times of *rows* into account, which a request for *window* listed, *asked_at* by the API's clock."""
+        if window.end < asked_at - ANY_TIME_ZONE:
+            return  # it is whole, and its times need not be read
+        for text in rows[JSON].str.extract_all(_TIME_IN_JSON).explode().drop_nulls().unique():
+            with suppress(ValueError):  # not a day of the calendar
+                moment = datetime.fromisoformat(text.strip('"'))
+                moment = moment if moment.tzinfo else moment.replace(tzinfo=self._zone)
+                if moment <= latest_time_of_change(asked_at):
+                    self._late.add_request(moment, asked_at)
+
+    def checkpoint(self, window: Window, asked_at: datetime) -> Checkpoint:
+        """Return the end of *window*, or an earlier time if records may be added to it after *asked_at*."""
+        whole_until = max(self._late.missing_from(asked_at), asked_at - ANY_TIME_ZONE)
+        return Window(window.start, min(window.end, whole_until)).checkpoint
+
+
 COARSE_S = 1.0  # an API may drop the fraction of a second
 
 
-class MovedRows:
+class MovedRowDetector:
     def __init__(self, key: Sequence[str], cursor: Cursor) -> None:
         self._key, self._cursor = tuple(key), cursor
         self._seen, self._latest = IdSet(), ""
@@ -141,10 +182,10 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         self._left_out = _filters_before_member_requests(config) if config.expand else ()
         paths = self._requested_paths
         self._let_filters_test_only_columns_that_were_read(
-            lambda column: further_requests_per_record.failure_of_column(column, paths)
+            lambda column: further_requests_per_record.condition_of_failed_member(column, paths)
         )
         if self.uses is not None:  # a record of which a member could not be read is not unchanged
-            self.uses = (*self.uses, *map(further_requests_per_record.failure_column, paths))
+            self.uses = (*self.uses, *map(further_requests_per_record.column_of_member_failure, paths))
 
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         empty = list[_Asked]()  # since the last list with records
@@ -175,7 +216,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             for page in self.pages(ctx, values)
         )
         began = ctx.run.clock.now()
-        moved = MovedRows(self.key, self.cursor) if self.cursor and self._may_rows_share_key else None
+        moved = MovedRowDetector(self.key, self.cursor) if self.cursor and self._may_rows_share_key else None
         for batch in pages:
             if moved:
                 moved.add_page(batch, self._cursor_text_by_api_clock(ctx, ctx.run.clock.now() + ANY_TIME_ZONE))
@@ -259,21 +300,25 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             )
         self._warn_of_lists_cut_by_query(ctx, items)
         number = len(items) if expanded_count is None else expanded_count
-        items = [*self._with_connections_and_members(ctx, items[:number]), *items[number:]]
+        items = [*self._request_connections_and_members(ctx, items[:number]), *items[number:]]
         explode, is_proof = self._config.explode, self.on_gone != "nothing" and self.mode == "snapshot"
         if explode and is_proof and (number := sum(value_at_path_or_missing(item, explode) is None for item in items)):
             text = f"{explode} is null in {number:,} records, which does not show that their elements are gone"
             ctx.api.doubt(page, text)
         for error in filter(
             None,
-            (further_requests_per_record.error_of_expansion(item, self._requested_paths) for item in items if explode),
+            (
+                further_requests_per_record.error_of_first_failed_member(item, self._requested_paths)
+                for item in items
+                if explode
+            ),
         ):
             ctx.api.doubt(page, f"{error.pointer} {error.message}")  # its row has no key, so no dead letter says it
         return self._items_as_batch(items, source)
 
     def _warn_of_lists_cut_by_query(self, ctx: Context[HttpJsonSettings], items: Sequence[Any]) -> None:
         """Warn of lists in *items* that are as long as the query asks for, if nothing shows whether more follow."""
-        found = count_full_lists(items, self._uncounted_lists) if self._uncounted_lists else {}
+        found = count_lists_as_long_as_asked(items, self._uncounted_lists) if self._uncounted_lists else {}
         for name, number in found.items():
             size = self._uncounted_lists[name]
             lists = f"{number:,} lists {name} of a page have" if number > 1 else f"a list {name} has"
@@ -290,7 +335,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         is_group = self.group_by is not None  # which has a key of its own, by which its dead letter is known
         return RawBatch.json(items, source=source, key=self.key, explode=self._config.explode, keeps_empty=is_group)
 
-    def _with_connections_and_members(self, ctx: Context[HttpJsonSettings], items: Sequence[Any]) -> Sequence[Any]:
+    def _request_connections_and_members(self, ctx: Context[HttpJsonSettings], items: Sequence[Any]) -> Sequence[Any]:
         """Return *items* with what further requests for each read."""
         if not self._requested_paths:
             return items
@@ -303,18 +348,18 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                     {column: json_value_as_column_text(value_at_path_or_missing(item, column)) for column in columns}
                 ):
                     return item, False
-            whole = complete_connections(ctx, item, self._config.rest)
-            made = further_requests_per_record.add_requested_members(
+            whole = request_rest_of_connections(ctx, item, self._config.rest)
+            made = further_requests_per_record.request_and_add_members(
                 ctx, whole, members, self._pagination, key, answers
             )
             return made, whole is not item or any(value_at_path_or_missing(made, name) is not None for name in members)
 
         def failed(item: Any, error: CrossdockError) -> Any:
-            marked = further_requests_per_record.mark_as_failed(item, members, error)
-            return mark_connections_as_failed(marked, self._config.rest, error)
+            marked = further_requests_per_record.with_members_marked_as_failed(item, members, error)
+            return with_connections_marked_as_failed(marked, self._config.rest, error)
 
         answers = ctx.shared(
-            f"{key} answers", lambda: {name: further_requests_per_record.LatestAnswers() for name in members}
+            f"{key} answers", lambda: {name: further_requests_per_record.LatestAnswerForMember() for name in members}
         )
         failing = ctx.shared(key, lambda: FailingRecords(ctx.api.allowance))
         return failing.request_each_or_set_aside(items, asked, failed)
@@ -327,7 +372,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
         paths = self._requested_paths
         for row, line in zip(record.each_row() if paths else (), record.lines, strict=False):
-            if error := further_requests_per_record.error_of_expansion(row.value, paths):
+            if error := further_requests_per_record.error_of_first_failed_member(row.value, paths):
                 raise error.at(line)
         explode, is_element = self._config.explode, record.row.get(ELEMENT) is not None
         if (
@@ -410,7 +455,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 continue
             other = answer if answer.at(fetch.record) else other
             rows = self._rows_of_fetch_answer(ctx, answer, sent)
-            self._refuse_other_records(rows, fetch, own[0], answer)
+            self._raise_if_other_records(rows, fetch, own[0], answer)
             found += own
             yield rows
         is_deleted: Callable[[tuple[str, ...]], bool] = _never
@@ -504,7 +549,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 return kept.select(self.key).drop_nulls().unique(maintain_order=True).rows()
         return ()
 
-    def _refuse_other_records(
+    def _raise_if_other_records(
         self, batch: RawBatch, fetch: FetchedRecord, key: tuple[str, ...], answer: ApiAnswer
     ) -> None:
         """Refuse rows of other records than *key* names: of one that rows make together, they may be a part."""
@@ -547,10 +592,10 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             raise RefusedError(
                 message, where=answer.address, hint=_members_at_path_text(answer, place), code="answer_misplaced"
             )
-        found = self._all_rows_if_cut(ctx, found, place, sent) if isinstance(found, list) else [found]
-        return self._items_as_batch(self._with_connections_and_members(ctx, found), answer.address)
+        found = self._all_rows_if_page_may_be_cut(ctx, found, place, sent) if isinstance(found, list) else [found]
+        return self._items_as_batch(self._request_connections_and_members(ctx, found), answer.address)
 
-    def _all_rows_if_cut(
+    def _all_rows_if_page_may_be_cut(
         self, ctx: Context[HttpJsonSettings], found: Sequence[Any], place: str, sent: Mapping[str, Any]
     ) -> Sequence[Any]:
         """Return the rows of one record, of which *found* may be a first page: as many as APIs give without a word.
@@ -590,7 +635,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             return Finding(ok=True, text=f"{self.name}: {self._config.path} responds that there are no records")
         rows = self.batch_of_page(ctx, page, page.address, expanded_count=1).load()
         if rows.height and (
-            error := further_requests_per_record.error_of_expansion(
+            error := further_requests_per_record.error_of_first_failed_member(
                 exact_json.loads(rows[JSON][0]), self._requested_paths
             )
         ):
@@ -653,7 +698,10 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return [
             place
             for place, inner in members.items()
-            if any("{since}" in text and _has_other_conditions(text) for text in request_templates.texts_in(inner))
+            if any(
+                "{since}" in text and _has_other_conditions(text)
+                for text in request_templates.texts_within_value(inner)
+            )
         ]
 
     def _since_filter_problem(self, ctx: Context[HttpJsonSettings], rows: pl.DataFrame, cursor: Cursor) -> str:

@@ -234,7 +234,7 @@ class HttpJsonTarget(ApiTarget):
             shape = self.shape(resource)
             target_id = shape.id_of(value_at_pointer_or_missing(_record_in_batch_result(batch, result), shape.record))
             if expected.target_id is None and target_id is not None and not answer_outcomes.is_null_like_id(target_id):
-                reason = errors_in_api_answers.error_message_in(error_members_in(result), str)
+                reason = errors_in_api_answers.redacted_error_message_in_json(error_members_in(result), str)
                 message = f"the result has both an id and an error: {reason}"
                 return Outcome("in_doubt", message, answer.status, reason="rejected")
             answer = replace(answer, status=REFUSED)
@@ -413,7 +413,7 @@ def _pending_or_in_doubt_without_results(answer: Answer) -> Outcome:
         return Outcome(
             "pending", "accepted the records, and does not say what becomes of each", answer_outcomes.ACCEPTED
         )
-    reason = errors_in_api_answers.error_message_in(error_members_in(body_of(answer)), str)
+    reason = errors_in_api_answers.redacted_error_message_in_json(error_members_in(body_of(answer)), str)
     message = "answered a batch without a result for each record"
     return Outcome("in_doubt", f"{message}: {reason}" if reason else message, answer.status)
 

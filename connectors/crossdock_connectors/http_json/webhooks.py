@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from crossdock_connectors.http_json.settings import HttpJsonSettings
 
 
-def _check_pointer(text: str) -> str:
+def _checked_json_pointer(text: str) -> str:
     if not is_pointer(text):
         raise ValueError("must be a JSON pointer such as /order/id, or empty for the whole")
     return text
 
 
-Pointer = Annotated[str, AfterValidator(_check_pointer)]
+Pointer = Annotated[str, AfterValidator(_checked_json_pointer)]
 
 
 class HintRule(ConfigModel):
@@ -73,7 +73,9 @@ class HttpJsonWebhooks(WebhookSettings):
         return self
 
 
-def check_hint_rules(webhooks: HttpJsonWebhooks, keys: Mapping[str, Sequence[str]], fetching: Container[str]) -> None:
+def raise_if_hint_rule_is_unusable(
+    webhooks: HttpJsonWebhooks, keys: Mapping[str, Sequence[str]], fetching: Container[str]
+) -> None:
     """Check that each hint names a stream with ``fetch``, and as many pointers as its key has columns."""
     for number, rule in enumerate(webhooks.hints):
         place = ("webhooks", "hints", number)
@@ -101,14 +103,14 @@ def webhook_declaration(settings: HttpJsonSettings) -> Webhooks[HttpJsonSettings
     return Webhooks(
         [declared.scheme],
         declared.secrets,
-        partial(_hints, declared.hints),
+        partial(_hints_of_matching_rules, declared.hints),
         topic_headers=() if declared.topic_header is None else (declared.topic_header,),
         topic_member=declared.topic_member or "",
         topics=tuple(dict.fromkeys(topic for rule in declared.hints for topic in rule.topics)),
     )
 
 
-def _hints(rules: Sequence[HintRule], webhook: Webhook) -> Iterator[Hint]:
+def _hints_of_matching_rules(rules: Sequence[HintRule], webhook: Webhook) -> Iterator[Hint]:
     for rule in rules:
         if not rule.topics or webhook.topic in rule.topics:
             yield from rule.hints(webhook)

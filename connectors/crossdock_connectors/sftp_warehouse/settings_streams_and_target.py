@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from crossdock.targets import FileTarget
 
 
-def _check_fingerprint(text: str) -> str:
+def _checked_fingerprint(text: str) -> str:
     if not re.fullmatch(r"SHA256:[A-Za-z0-9+/]{43}=?", text):
         raise ValueError("must be a fingerprint as 'ssh-keygen -lf' prints it: SHA256:...")
     return text
 
 
-Fingerprint = Annotated[str, AfterValidator(_check_fingerprint)]
+Fingerprint = Annotated[str, AfterValidator(_checked_fingerprint)]
 
 
 class SftpServerSettings(Settings):

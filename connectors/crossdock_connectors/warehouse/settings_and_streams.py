@@ -73,7 +73,7 @@ else:
 _DIFFERENT = {"wait": "and waits for them differently"}
 
 
-def _check_files_pattern(pattern: str) -> str:
+def _checked_files_pattern(pattern: str) -> str:
     try:
         split_pattern(pattern, folders=True)
     except CrossdockError as error:
@@ -81,7 +81,7 @@ def _check_files_pattern(pattern: str) -> str:
     return pattern
 
 
-FilesPattern = Annotated[str, AfterValidator(_check_files_pattern)]
+FilesPattern = Annotated[str, AfterValidator(_checked_files_pattern)]
 
 
 class IntakeConfig(ConfigModel):
@@ -135,7 +135,7 @@ class SourceConfig(IntakeConfig):
 
     @model_validator(mode="after")
     def _check_intake_settings(self) -> Self:
-        _check_intake(self.files, self)
+        _raise_if_intake_is_unusable(self.files, self)
         return self
 
 
@@ -164,7 +164,7 @@ class WarehouseStreamConfig(StreamConfig, IntakeConfig):
             if self.source is not None and getattr(self, name) is not None:
                 raise ValueError(f"the {name} belongs to the source")
         if self.files is not None:
-            _check_intake(self.files, self)
+            _raise_if_intake_is_unusable(self.files, self)
         return self
 
     @model_validator(mode="after")
@@ -183,7 +183,7 @@ class WarehouseStreamConfig(StreamConfig, IntakeConfig):
         return lookups | {f"join.{name}.source": join.source for name, join in self.join.items()}
 
 
-def _check_intake(files: str, part: SourceConfig | WarehouseStreamConfig) -> None:
+def _raise_if_intake_is_unusable(files: str, part: SourceConfig | WarehouseStreamConfig) -> None:
     try:
         check_intake(files, ready=part.ready, manifest=part.manifest, archive=part.archive)
     except CrossdockError as error:
@@ -316,7 +316,7 @@ class WarehouseStream(DeclaredStream[W]):
     def announce_file_growth_checks(self, ctx: Context[W]) -> None:
         source = self._joined_files if self.is_joined else self._shared_file_source
         open_store = partial(_open_session, ctx, self._open_store, again=False, ahead=True)
-        ctx.run.growth_checks.announce_connection(ctx.connection, open_store, lambda: source(ctx).looks)
+        ctx.run.growth_checks.announce_connection_to_be_read(ctx.connection, open_store, lambda: source(ctx).looks)
 
     def stream_id(self, ctx: Context[Any]) -> StreamId:
         return StreamId(f"{ctx.connection}.{self.name}", self.version)

@@ -30,7 +30,7 @@ MAX_FILE_NAME = 150  # characters; temporary names and markers are longer, and c
 _BESIDE = re.compile(r"(?:[A-Za-z0-9_.+=-]|\{name\}|\{stem\})+")
 
 
-def _check_file_name(text: str) -> str:
+def _checked_file_name(text: str) -> str:
     if _FILE_NAME.fullmatch(text) is None or text.startswith(".") or "{number" not in text:
         raise ValueError(
             "must be a file name with {number} or {number:6}, so that no name comes twice, and else only {at:%Y%m%d},"
@@ -39,13 +39,13 @@ def _check_file_name(text: str) -> str:
     return text
 
 
-def _check_marker_name(text: str) -> str:
+def _checked_marker_name(text: str) -> str:
     if _BESIDE.fullmatch(text) is None or "{name}" not in text.replace("{stem}", "{name}"):
         raise ValueError("must be a file name with {name} or {stem}, such as {name}.ok")
     return text
 
 
-def _check_temporary_name(text: str) -> str:
+def _checked_temporary_name(text: str) -> str:
     if _BESIDE.fullmatch(text) is None or "{name}" not in text or "{stem}" in text or text == "{name}":
         raise ValueError("must be a file name with {name} and more, such as .{name}.part")
     return text
@@ -65,7 +65,7 @@ class FileResourceConfig(FileRecordConfig):
     """How it is made of ``{namespace}`` and ``{key}``."""
     folder: str = ""
     """The folder in which the partner expects the files, relative to the login folder or ``path``."""
-    file: Annotated[str, Field(max_length=MAX_FILE_NAME), AfterValidator(_check_file_name)]
+    file: Annotated[str, Field(max_length=MAX_FILE_NAME), AfterValidator(_checked_file_name)]
     """The name of a file: ``{number}`` is its number, ``{number:6}`` with at least six digits, and ``{at:%Y%m%d}`` the
     time at which it is made. The numbers of one connection have no gaps, and no number comes twice."""
     wrapped: WrappedIn | None = None
@@ -73,9 +73,9 @@ class FileResourceConfig(FileRecordConfig):
     their endings, such as ``.gz.pgp``."""
     records_per_file: Annotated[int, Field(ge=1, le=20_000)] = 1_000
     """The most records of one file, which are in memory together; 1 for a file for each record."""
-    temporary: Annotated[str, AfterValidator(_check_temporary_name)] = ".{name}.part"
+    temporary: Annotated[str, AfterValidator(_checked_temporary_name)] = ".{name}.part"
     """The name under which a file is written, in the same folder, before it is renamed. Nobody else may remove it."""
-    marker: Annotated[str, AfterValidator(_check_marker_name)] | None = None
+    marker: Annotated[str, AfterValidator(_checked_marker_name)] | None = None
     """The name of an empty file that follows the file, such as ``{name}.ok`` or ``{stem}.done``; none without it."""
     taken: tuple[str, ...] = ()
     """The folders to which the partner moves files that it has taken, under the same name."""

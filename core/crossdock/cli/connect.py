@@ -67,7 +67,7 @@ def connect(
         if auth.device_url is not None:
             from crossdock.reading.sources import account_owner_consent
 
-            account_owner_consent.give_access_by_device_code(api, auth, clock, _show_device_code, within_s)
+            account_owner_consent.obtain_and_store_tokens_by_device_code(api, auth, clock, _show_device_code, within_s)
         else:
             _authorize_in_browser_and_store_tokens(
                 api, auth, redirect_url or auth.redirect_url, within_s, opens=not no_browser

@@ -16,7 +16,7 @@ from crossdock.config.project.project import Project
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.reading.sources.run_and_stream_context import READS, SourceContext, create_run_folder
+from crossdock.reading.sources.run_and_stream_context import PLATFORM_READS_NAME, SourceContext, create_run_folder
 from crossdock.resources import ResourceName
 from crossdock.runs.adoptable_record_reading import AdoptableRecordReader
 from crossdock.runs.imported_file_log import EmptyIntakeLog
@@ -109,7 +109,10 @@ def find_already_on_platform(
         state = stack.enter_context(closing(project.open_state(read_only=True)))
         with state.begin_read_only() as tx:
             bucket_state = tx.buckets.get(PLATFORM)
-        work, limits = create_run_folder(stack, None), {} if bucket_state is None else {READS: bucket_state}
+        work, limits = (
+            create_run_folder(stack, None),
+            {} if bucket_state is None else {PLATFORM_READS_NAME: bucket_state},
+        )
         run = SourceContext(clock, progress, EmptyIntakeLog(), work, work, work, limits=limits)
         names = list(streams)
         named = _match_by_external_id(project, names, creates, run)

@@ -83,17 +83,19 @@ class TokenEndpoint:
         headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
         if rule.scopes:
             form["scope"] = " ".join(rule.scopes)
-        fields, authorization = oauth_messages.client_authentication(rule.client_id, self._secret, rule.client_auth)
+        fields, authorization = oauth_messages.client_authentication_fields_and_headers(
+            rule.client_id, self._secret, rule.client_auth
+        )
         return urlencode(form | fields).encode(), headers | authorization
 
     def _granted_token_or_raise(self, answer: Answer, requested_at: float) -> GrantedToken:
-        status, members = answer.status, oauth_messages.json_members(answer.body)
+        status, members = answer.status, oauth_messages.json_object_or_empty(answer.body)
         if oauth_messages.is_temporary_failure(status, members):
             raise UnavailableError(f"HTTP {status}", code="token_unavailable")
         if not 200 <= status < 300:
             raise self._rejection_error(status, members.get("error"))
         token, kind = members.get("access_token"), members.get("token_type", "Bearer")
-        if not oauth_messages.is_token(token):
+        if not oauth_messages.is_valid_access_token(token):
             raise UnavailableError(
                 "the response has no access_token that can be sent in a header", code="token_unavailable"
             )
@@ -104,7 +106,7 @@ class TokenEndpoint:
         return GrantedToken(f"Bearer {token}", requested_at, life_s, scopes, extra)
 
     def _rejection_error(self, status: int, code: object) -> UnauthorizedError:
-        reason = oauth_messages.refusal_text(status, code)
+        reason = oauth_messages.token_refusal_text(status, code)
         hint = "see platform.auth: client_id, client_secret, client_auth, scopes and token_url"
         return UnauthorizedError(
             f"rejected the token request: {reason}", where=self._url, hint=hint, code="token_refused"

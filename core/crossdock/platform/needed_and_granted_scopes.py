@@ -98,7 +98,7 @@ def introspect_granted_scopes(profile: Profile, url: str, credential: Credential
     rule, authorization = profile.auth, credential.authorization()
     form, headers = {"token": authorization.removeprefix("Bearer ")}, {"authorization": authorization}
     if isinstance(rule, ClientCredentials):
-        fields, headers = oauth_messages.client_authentication(
+        fields, headers = oauth_messages.client_authentication_fields_and_headers(
             rule.client_id, rule.client_secret.reveal(), rule.client_auth
         )
         form |= fields
@@ -112,7 +112,7 @@ def introspect_granted_scopes(profile: Profile, url: str, credential: Credential
         raise UnauthorizedError(
             f"refused the introspection (HTTP {answer.status})", where=url, hint=hint, code="introspection_failed"
         )
-    found = oauth_messages.json_members(answer.body)
+    found = oauth_messages.json_object_or_empty(answer.body)
     active, scope = found.get("active"), found.get("scope", "")
     if answer.status != 200 or not isinstance(active, bool) or not isinstance(scope, str):
         hint = "platform.introspection_url is the address of an RFC 7662 endpoint"

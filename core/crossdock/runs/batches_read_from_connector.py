@@ -66,7 +66,7 @@ def pull_checked_batches(bound: BoundStream, since: str | None) -> Generator[Raw
                     yield batch
                     continue
                 latest = batch.source
-                bound.context.run.reading.count_batch()
+                bound.context.run.reading.count_batch_of_marked_stream()
                 if observe is not None:
                     observe(bound.name, "", batch)
                 yield from map(guard.wrap, whole_list.number_lines_across_pages(batch))

@@ -27,7 +27,7 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.request_allowance import BucketShare, RequestAllowance
 from crossdock.pacing.token_bucket import BucketState, BucketStore
 from crossdock.reading.sources.api_token_buckets import ApiBucket, SharedBuckets
-from crossdock.reading.sources.run_and_stream_context import READS, CrashMarker
+from crossdock.reading.sources.run_and_stream_context import PLATFORM_READS_NAME, CrashMarker
 from crossdock.runs import run_start_and_stop_requests
 from crossdock.runs.run_start_and_stop_requests import RunRequest
 from crossdock.state import Intent, State, Transaction
@@ -74,7 +74,7 @@ class SessionCrashMarker(CrashMarker):
             self._remove_mark()
             self._put_mark(structs.replace(slot.mark, name=name, content=content, batches=0))
 
-    def count_batch(self) -> None:
+    def count_batch_of_marked_stream(self) -> None:
         slot: _ReadingSlot | None = getattr(self._own, "slot", None)
         if slot is not None:
             slot.mark = structs.replace(slot.mark, batches=slot.mark.batches + 1)
@@ -341,5 +341,5 @@ def _new_session_ending_killed_runs(
     session = Session(project, state, clock, targets, width, earlier, stack, percent)
     platform = session.targets[PLATFORM]
     allowance = RequestAllowance(clock, session.bucket(platform), reduced=session.bucket_share(platform))
-    session.source_buckets.add_bucket_in_use(READS, ApiBucket(clock, allowance))
+    session.source_buckets.add_bucket_in_use(PLATFORM_READS_NAME, ApiBucket(clock, allowance))
     return session

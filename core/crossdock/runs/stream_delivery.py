@@ -18,7 +18,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream, 
 from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.reading.sources.found_expected_and_late_files import LateError
+from crossdock.reading.sources.found_expected_and_late_files import LateFileError
 from crossdock.runs.adoptable_record_reading import AdoptionMatchersOfRun
 from crossdock.runs.binding_verification import resources_written_by_streams
 from crossdock.runs.planning import update_limits
@@ -224,7 +224,7 @@ class StreamRunner:
         try:
             with guard_author_code_of_stream(bound):
                 source.read_next_part(unsettled, self._advance_progress_or_raise_if_interrupted)
-        except (StateError, LateError):
+        except (StateError, LateFileError):
             raise
         except CrossdockError as error:
             self._report.messages.add_error(bound.name, error)
@@ -554,7 +554,7 @@ class RunningStreams:
             try:
                 if not (yield from runner.run(bound, source(bound, self._report.tally(bound.name), self._report.run))):
                     return False
-            except LateError as late:
+            except LateFileError as late:
                 order.postpone_late_stream(bound, late)
         return True
 
@@ -585,7 +585,7 @@ class StreamOrder:
             if bound.name not in self._again:
                 self._pending.remove(bound)
 
-    def postpone_late_stream(self, bound: BoundStream, late: LateError) -> None:
+    def postpone_late_stream(self, bound: BoundStream, late: LateFileError) -> None:
         self._again[bound.name] = self._monotonic_time + late.pause
 
     @property

@@ -20,7 +20,7 @@ from tests.partners.token_project import READ, TokenProject, address_in
 from tests.partners.token_vendor import CLIENT, TokenVendor
 from tests.waiting import WITHIN_S
 
-from crossdock.reading.sources.account_owner_consent import give_access_by_device_code
+from crossdock.reading.sources.account_owner_consent import obtain_and_store_tokens_by_device_code
 from crossdock.sandbox import SandboxServer
 from crossdock.sources import Api, AuthorizationCodeAuth
 from crossdock.testing.manual_clock import ManualClock
@@ -208,7 +208,7 @@ def test_a_failed_question_for_another_device(
     monkeypatch.setattr(vendor, "_token", lambda asked: left.pop(0) if left else inner(asked))
     auth = AuthorizationCodeAuth(f"{url}/token", *CLIENT, device_url=f"{url}/device", tokens=tmp_path / "t" / "x.json")
     begun = clock.monotonic()
-    give_access_by_device_code(Api(url), auth, clock, lambda *_: None, 600)
+    obtain_and_store_tokens_by_device_code(Api(url), auth, clock, lambda *_: None, 600)
     assert auth.status().startswith("connected since")
     assert clock.monotonic() - begun == waited_s
 
@@ -225,7 +225,7 @@ def test_a_device_whose_vendor_cannot_be_reached_for_a_moment(tmp_path: Path) ->
         auth = AuthorizationCodeAuth(
             f"{at}/token", *CLIENT, device_url=f"{at}/device", tokens=tmp_path / "t" / "x.json"
         )
-        give_access_by_device_code(Api(at), auth, ManualClock(), lambda *_: None, 600)
+        obtain_and_store_tokens_by_device_code(Api(at), auth, ManualClock(), lambda *_: None, 600)
     assert auth.status().startswith("connected since")
 
 
@@ -237,7 +237,7 @@ def test_the_address_for_another_device_has_another_name_at_google(
     given["verification_url"] = given.pop("verification_uri")
     monkeypatch.setattr(vendor, "_device", lambda: given)
     auth = AuthorizationCodeAuth(f"{url}/token", *CLIENT, device_url=f"{url}/device", tokens=tmp_path / "t" / "x.json")
-    give_access_by_device_code(Api(url), auth, ManualClock(), lambda address, _: shown.append(address), 600)
+    obtain_and_store_tokens_by_device_code(Api(url), auth, ManualClock(), lambda address, _: shown.append(address), 600)
     assert shown == ["https://vendor.example/device"]
 
 

@@ -144,7 +144,7 @@ def test_an_unexpected_failure_frees_the_waiting_threads(server: TokenServer, mo
     """A defect in reading the token ends the request, and the next one asks again."""
     target = PlatformTarget(server.profile())
     with monkeypatch.context() as patched:
-        patched.setattr("crossdock.reading.transport.oauth_messages.json_members", _fail)
+        patched.setattr("crossdock.reading.transport.oauth_messages.json_object_or_empty", _fail)
         with pytest.raises(ZeroDivisionError):
             send(target)
     assert send(target).status == 201

@@ -9,7 +9,7 @@ import pytest
 from tests.integration.platform_source.reading import COPIES, Reading
 
 from crossdock.errors import UnauthorizedError
-from crossdock.reading.sources.run_and_stream_context import READS, SourceContext
+from crossdock.reading.sources.run_and_stream_context import PLATFORM_READS_NAME, SourceContext
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.runs.platform_source import live_records_for_comparisons
 from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords
@@ -35,7 +35,7 @@ def test_all_pages_of_a_list_are_read(erp: Reading, run: SourceContext, monkeypa
     assert pages[0][7]["sku"] == "P7"
     with LiveRecords(profile, run) as live:
         assert len(next(live.pages("product"))) == 100
-    assert run.api_usage[READS].requests == len(erp.requested("/api/v1/catalog/products")) == 4
+    assert run.api_usage[PLATFORM_READS_NAME].requests == len(erp.requested("/api/v1/catalog/products")) == 4
 
 
 def test_only_what_changed_since_an_instant_is_listed(erp: Reading, run: SourceContext) -> None:

@@ -22,7 +22,11 @@ import trustme
 from tests.servers import served
 
 from crossdock.errors import UnavailableError
-from crossdock.reading.transport.connector_http_client import AnswerLimits, httpx_client, httpx_errors_as_unavailable
+from crossdock.reading.transport.connector_http_client import (
+    AnswerLimits,
+    httpx_errors_as_unavailable,
+    make_httpx_client_with_limits,
+)
 from crossdock.reading.transport.failure_sentences import AMBIGUOUS, NOT_SENT
 from crossdock.reading.transport.http_answers_and_errors import TooLargeError, UnreadableError
 from crossdock.reading.transport.httpcore_client import HttpClient
@@ -82,7 +86,7 @@ class _Handler(socketserver.BaseRequestHandler):
 
 @contextmanager
 def client_of(server: Server, **options: object) -> Iterator[httpx.Client]:
-    with served(server), httpx_client(server.url, **options) as client:  # type: ignore[arg-type]  # per test
+    with served(server), make_httpx_client_with_limits(server.url, **options) as client:  # type: ignore[arg-type]  # per test
         yield client
 
 
@@ -221,9 +225,12 @@ def test_https_verifies_the_certificate(tmp_path: Path) -> None:
     server = Server(OK, tls=context)
     with served(server):
         url = server.url.replace("http:", "https:")
-        with httpx_client(url) as client, pytest.raises(httpx.ConnectError, match="certificate is not trusted"):
+        with (
+            make_httpx_client_with_limits(url) as client,
+            pytest.raises(httpx.ConnectError, match="certificate is not trusted"),
+        ):
             client.get("/")
-        with httpx_client(url, connection=HttpConnection(ca_file=ca_file)) as client:
+        with make_httpx_client_with_limits(url, connection=HttpConnection(ca_file=ca_file)) as client:
             assert client.get("/").text == "ok"
     assert len(server.requests) == 1
 
@@ -232,7 +239,10 @@ def test_a_refused_connection_is_a_connect_error() -> None:
     """The sentence is that of the operating system."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with httpx_client(f"http://127.0.0.1:{port}") as client, pytest.raises(httpx.ConnectError) as failed:
+    with (
+        make_httpx_client_with_limits(f"http://127.0.0.1:{port}") as client,
+        pytest.raises(httpx.ConnectError) as failed,
+    ):
         client.get("/")
     assert str(failed.value) == "cannot be reached: connection refused"
     assert failed.value.request.url.port == port
@@ -246,7 +256,7 @@ def test_every_failure_becomes_an_exception_of_httpx(error: type[Exception], mon
         raise error(CANARY)
 
     monkeypatch.setattr(HttpClient, "send_and_read_response", fail)
-    with httpx_client("http://127.0.0.1") as client, pytest.raises(httpx.RequestError) as failed:
+    with make_httpx_client_with_limits("http://127.0.0.1") as client, pytest.raises(httpx.RequestError) as failed:
         client.get("/")
     assert CANARY not in str(failed.value)
     if error.__module__.startswith("httpcore") and error is not httpcore.ConnectionNotAvailable:
@@ -256,7 +266,7 @@ def test_every_failure_becomes_an_exception_of_httpx(error: type[Exception], mon
 def test_a_mock_transport_replaces_the_network() -> None:
     """As connector authors know it from httpx."""
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json={"path": request.url.path}))
-    with httpx_client("http://shop.example", transport=transport) as client:
+    with make_httpx_client_with_limits("http://shop.example", transport=transport) as client:
         assert client.get("/orders").json() == {"path": "/orders"}
 
 

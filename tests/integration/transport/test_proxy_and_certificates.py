@@ -18,7 +18,7 @@ from tests.tls_servers import OK, ConnectProxy, HttpsServer, client_certificate,
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.run_and_stream_context import SourceContext
-from crossdock.reading.transport.connector_http_client import httpx_client
+from crossdock.reading.transport.connector_http_client import make_httpx_client_with_limits
 from crossdock.reading.transport.http_answers_and_errors import AmbiguousError, NotSentError
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.reading.transport.proxy_and_tls_settings import HttpConnection
@@ -83,7 +83,7 @@ def test_https_goes_through_the_proxy(
     login = HttpConnection(proxy=proxy.address, proxy_user=user, proxy_password=password, ca_file=ca_file)
     with closing(HttpClient(server.url, headers={"x-key": "canary"}, connection=login)) as client:
         assert [client.send("GET", "/a").status, client.send("POST", "/b").status] == [200, 200]
-    with httpx_client(server.url, headers={"x-key": "canary"}, connection=login) as connector:
+    with make_httpx_client_with_limits(server.url, headers={"x-key": "canary"}, connection=login) as connector:
         assert connector.get("/c").status_code == 200
     assert [head.split(" ")[1] for head in proxy.heads] == [f"127.0.0.1:{server.port}"] * 2
     assert all("Proxy-Authorization: Basic c3luYzpww6Rzc3dvcmQ=" in head for head in proxy.heads)
@@ -133,7 +133,10 @@ def test_a_request_that_the_proxy_does_not_carry_was_not_sent(
         connection = HttpConnection(proxy=proxy.address, ca_file=ca_file)
         with pytest.raises(NotSentError) as failed:
             get(server.url, proxy=proxy.address, ca_file=ca_file)
-        with httpx_client(server.url, connection=connection) as client, pytest.raises(httpx.RequestError) as other:
+        with (
+            make_httpx_client_with_limits(server.url, connection=connection) as client,
+            pytest.raises(httpx.RequestError) as other,
+        ):
             client.get("/")
     assert failed.value.message.startswith(f"cannot be reached: {reason}")
     assert str(other.value) == failed.value.message
@@ -206,7 +209,7 @@ def test_a_server_may_require_a_client_certificate(
             get(server.url, ca_file=ca_file)
         with pytest.raises(NotSentError, match="does not accept the client certificate, see client_certificate"):
             get(server.url, ca_file=ca_file, client_certificate=foreign)
-        client = httpx_client(server.url, connection=HttpConnection(ca_file=ca_file))
+        client = make_httpx_client_with_limits(server.url, connection=HttpConnection(ca_file=ca_file))
         with client, pytest.raises(httpx.ConnectError, match="client certificate, see client_certificate"):
             client.get("/")
     assert server.shown == [True]

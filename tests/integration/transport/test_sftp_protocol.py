@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from crossdock.reading.transport import ssh_connection_and_sftp_protocol
-from crossdock.reading.transport.ssh_connection_and_sftp_protocol import ProtocolError, SftpWire, StatusError
+from crossdock.reading.transport.ssh_connection_and_sftp_protocol import SftpProtocolError, SftpStatusError, SftpWire
 
 
 class Peer:
@@ -100,7 +100,7 @@ def test_tiny_answers_are_not_taken_for_ever() -> None:
     """Answers far below what was asked for are put up with for a while, and no longer."""
     peer = Peer(b"x" * 1_000_000, seed=1)
     peer.most = 1
-    with pytest.raises(ProtocolError, match="10,0.. responses contained only"):
+    with pytest.raises(SftpProtocolError, match="10,0.. responses contained only"):
         list(SftpWire(peer.send, peer.receive, lambda: None).read_whole_file(b"h", 1_000_000, 100_000))
 
 
@@ -131,7 +131,7 @@ def test_one_byte_too_many_shows_that_a_file_grew(more: int) -> None:
 )
 def test_garbage_is_a_protocol_error(answer: bytes, reason: str) -> None:
     """What is no answer ends the conversation instead of being guessed at."""
-    with pytest.raises(ProtocolError, match=reason):
+    with pytest.raises(SftpProtocolError, match=reason):
         list(scripted(answer).read_whole_file(b"h", 2, 1000))
 
 
@@ -140,14 +140,14 @@ def test_a_failure_in_the_middle_of_a_file_is_told() -> None:
     failure = message(
         ssh_connection_and_sftp_protocol.STATUS, struct.pack(">II", 1, 4) + text(b"disk\x1b[2J failed") + text(b"")
     )
-    with pytest.raises(StatusError, match=r"^failure \(status 4\)$"):
+    with pytest.raises(SftpStatusError, match=r"^failure \(status 4\)$"):
         list(scripted(failure).read_whole_file(b"h", 2, 1000))
 
 
 @pytest.mark.parametrize("version", [2, 6])
 def test_other_versions_are_refused(version: int) -> None:
     """A server that speaks another SFTP is told so."""
-    with pytest.raises(ProtocolError, match=f"SFTP version {version}"):
+    with pytest.raises(SftpProtocolError, match=f"SFTP version {version}"):
         scripted(
             message(ssh_connection_and_sftp_protocol.SERVER_VERSION, struct.pack(">I", version))
         ).negotiate_version()
@@ -155,7 +155,7 @@ def test_other_versions_are_refused(version: int) -> None:
 
 def test_a_greeting_must_be_one() -> None:
     """Something else in place of the greeting is a protocol error, a closed door the end."""
-    with pytest.raises(ProtocolError, match="instead of the version"):
+    with pytest.raises(SftpProtocolError, match="instead of the version"):
         scripted(message(ssh_connection_and_sftp_protocol.STATUS, b"\0" * 12)).negotiate_version()
     with pytest.raises(EOFError):
         scripted().negotiate_version()
@@ -167,7 +167,7 @@ def test_an_end_is_no_answer_to_a_question() -> None:
         ssh_connection_and_sftp_protocol.STATUS,
         struct.pack(">II", 1, ssh_connection_and_sftp_protocol.END) + text(b"") + text(b""),
     )
-    with pytest.raises(ProtocolError, match="unexpected end of file"):
+    with pytest.raises(SftpProtocolError, match="unexpected end of file"):
         scripted(end).lstat(b"a")
 
 
@@ -175,7 +175,7 @@ def test_a_listing_that_never_ends_with_nothing_is_refused() -> None:
     """An empty page of a listing is no page."""
     handle = message(ssh_connection_and_sftp_protocol.HANDLE, struct.pack(">I", 1) + text(b"h"))
     empty = message(ssh_connection_and_sftp_protocol.NAME, struct.pack(">II", 2, 0))
-    with pytest.raises(ProtocolError, match="part of a listing is empty"):
+    with pytest.raises(SftpProtocolError, match="part of a listing is empty"):
         list(scripted(handle, empty).list_folder(b"."))
 
 

@@ -29,7 +29,7 @@ from crossdock.testing.http_contract import HttpStreamContract
 from crossdock.values.json_paths import MISSING, value_at_pointer_or_missing
 from crossdock_connectors.http_json import CONNECTOR, request_templates
 from crossdock_connectors.http_json.graphql_lists_in_records import sizes_of_uncounted_lists
-from crossdock_connectors.http_json.pagination_settings import pointer_of_path
+from crossdock_connectors.http_json.pagination_settings import json_pointer_of_dotted_path
 from crossdock_connectors.http_json.settings import HttpJsonSettings
 
 TOKEN = "token-of-the-shop"
@@ -387,8 +387,10 @@ def test_a_dotted_path_and_a_json_pointer_are_the_same_place(names: list[str]) -
     document: Any = "found"
     for name in reversed(names):
         document = {name: document}
-    assert ApiAnswer("", document).at(pointer_of_path(".".join(names))) == "found"
-    assert pointer_of_path(pointer_of_path(".".join(names))) == pointer_of_path(".".join(names))
+    assert ApiAnswer("", document).at(json_pointer_of_dotted_path(".".join(names))) == "found"
+    assert json_pointer_of_dotted_path(json_pointer_of_dotted_path(".".join(names))) == json_pointer_of_dotted_path(
+        ".".join(names)
+    )
 
 
 # ---- credentials and throttling

@@ -9,8 +9,8 @@ import pytest
 
 from crossdock.errors import RefusedError
 from crossdock.targets import ExpectedRecord
-from crossdock_connectors.http_json.bulk_write_job_settings import JobResults
-from crossdock_connectors.http_json.bulk_write_jobs import JobOutcomes, results_in
+from crossdock_connectors.http_json.bulk_write_jobs import JobOutcomes, job_results_in_body
+from crossdock_connectors.http_json.target_settings import JobResults
 
 
 def results(**settings: Any) -> JobResults:
@@ -61,13 +61,13 @@ def results(**settings: Any) -> JobResults:
 )
 def test_each_format_is_read(settings: dict[str, Any], content: str, found: list[tuple[str, bool, str]]) -> None:
     """A result names its record by its external id, or by its number in the file, and may have a reason."""
-    assert list(results_in(content.encode(), results(**settings), 10_000)) == found
+    assert list(job_results_in_body(content.encode(), results(**settings), 10_000)) == found
 
 
 def test_all_members_of_a_compressed_file_are_read() -> None:
     """One that ends early in another has its refusals in the next."""
     content = gzip.compress(b"ID\na1\n") + gzip.compress(b"a2\n")
-    assert [key for key, _, _ in results_in(content, results(), 10_000)] == ["a1", "a2"]
+    assert [key for key, _, _ in job_results_in_body(content, results(), 10_000)] == ["a1", "a2"]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_all_members_of_a_compressed_file_are_read() -> None:
 def test_what_is_no_list_of_results_is_refused(settings: dict[str, Any], content: bytes, message: str) -> None:
     """It says nothing about any record."""
     with pytest.raises(RefusedError, match=message):
-        list(results_in(content, results(**settings), 10_000))
+        list(job_results_in_body(content, results(**settings), 10_000))
 
 
 def told(*, by_name: list[Any] = [], by_place: list[Any] = [], accepts_others: bool = False) -> list[tuple[str, str]]:  # noqa: B006  never changed

@@ -6,7 +6,7 @@ import pytest
 
 from crossdock.sources import Cursor
 from crossdock.values.raw_rows_and_records import RawBatch
-from crossdock_connectors.http_json.streams import MovedRows
+from crossdock_connectors.http_json.streams import MovedRowDetector
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from crossdock_connectors.http_json.streams import MovedRows
 )
 def test_a_row_on_two_pages_was_moved_if_its_time_is_of_the_reading(changed: str | None, is_moved: bool) -> None:
     """In any time zone; a time that is later is planned or wrong, and would stop the cursor for good."""
-    moved = MovedRows(["id"], Cursor(column="at", as_="instant"))
+    moved = MovedRowDetector(["id"], Cursor(column="at", as_="instant"))
     for number in range(2):
         page = RawBatch.json([{"id": "1", "at": changed}], source=f"page {number}", key=["id"])
         moved.add_page(page, "2026-03-02T15:00:00.000000000Z")

@@ -8,7 +8,7 @@ import pytest
 
 from crossdock.sources import Window
 from crossdock.values.raw_rows_and_records import RawBatch
-from crossdock_connectors.http_json.checkpoints_despite_late_records import WindowCheckpoints
+from crossdock_connectors.http_json.streams import WindowCheckpoints
 
 ASKED_AT = datetime(2026, 3, 2, 13, tzinfo=UTC)
 

@@ -45,7 +45,7 @@ def test_an_input_that_was_cut_off_is_tried_first(tmp_path: Path, name: str, tim
         with open_crash_marker(state, clock, kill) as reading, refused, reading.mark_stream_being_read("wms.p"):
             if name:
                 reading.mark_file_being_read(name, name)
-            reading.count_batch()
+            reading.count_batch_of_marked_stream()
         assert tried == ["wms.p"]
         with state.begin_read_only() as tx:
             assert [each.name for each in tx.crashing_inputs.list_set_aside()] == [name] * kills

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.connector import Stream
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.reading.sources.found_expected_and_late_files import LateError
+from crossdock.reading.sources.found_expected_and_late_files import LateFileError
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.runs.stream_delivery import StreamOrder
 from crossdock.state import Scope
@@ -55,7 +55,7 @@ def stream_order(
             went.append((f"stopped before {one.name}", int(clock.monotonic())))
             return went
         if left > 0:
-            given_.postpone_late_stream(one, LateError("late", where="here", pause=timedelta(seconds=poll_s)))
+            given_.postpone_late_stream(one, LateFileError("late", where="here", pause=timedelta(seconds=poll_s)))
         else:
             went.append((one.name, int(clock.monotonic())))
     return went
@@ -105,7 +105,7 @@ def test_a_pause_is_shared_with_the_other_targets() -> None:
     order = StreamOrder([LOTS], clock, SilentProgress(), threading.Event())
     turns = iter(order)
     assert next(turns) is LOTS
-    order.postpone_late_stream(LOTS, LateError("late", where="here", pause=timedelta(seconds=1)))
+    order.postpone_late_stream(LOTS, LateFileError("late", where="here", pause=timedelta(seconds=1)))
     assert [next(turns) for _ in range(4)] == [None] * 4
     assert (next(turns), clock.monotonic()) == (LOTS, 1.0)
 

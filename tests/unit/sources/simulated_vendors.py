@@ -10,7 +10,7 @@ from typing import Protocol
 
 from crossdock.pacing.rate_limit_and_retry_settings import RateLimit
 from crossdock.pacing.token_bucket import BucketState
-from crossdock.reading.sources.api_token_buckets import SourceAllowance, make_api_bucket
+from crossdock.reading.sources.api_token_buckets import RequestAllowanceOfRun, make_api_bucket
 from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.testing.manual_clock import ManualClock
 
@@ -199,7 +199,7 @@ class Reader:
         self._rate = rate or self._rate
         self._clock.sleep(PAUSE_S + self._burst / self._rate)
         self.vendor = self._new_vendor(self._rate, self._burst, self._clock.monotonic())
-        self._allowance = SourceAllowance(self._clock, make_api_bucket(self._clock, self._limit, self._state))
+        self._allowance = RequestAllowanceOfRun(self._clock, make_api_bucket(self._clock, self._limit, self._state))
 
     def read(self, requests: int) -> Run:
         """Continue the run until that many more requests are accepted."""

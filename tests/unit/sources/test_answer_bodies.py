@@ -21,12 +21,12 @@ def body(content: bytes, content_type: str = "application/json") -> Answer:
 @pytest.mark.parametrize("content", [ODD.encode(), ODD.encode("utf-8-sig")])
 def test_utf_8_is_read(content: bytes) -> None:
     """With and without a byte order mark."""
-    assert retried_requests.json_or_unreadable_reason(body(content)) == (json.loads(ODD), "")
+    assert retried_requests.parsed_json_and_unreadable_reason(body(content)) == (json.loads(ODD), "")
 
 
 def test_an_empty_body_has_no_value() -> None:
     """As that of HTTP 204."""
-    assert retried_requests.json_or_unreadable_reason(body(b"")) == (None, "")
+    assert retried_requests.parsed_json_and_unreadable_reason(body(b"")) == (None, "")
 
 
 @pytest.mark.parametrize(
@@ -47,20 +47,20 @@ def test_an_empty_body_has_no_value() -> None:
 )
 def test_other_bodies_are_named(content: bytes, content_type: str, says: str) -> None:
     """By their kind and place, with nothing of their text."""
-    value, reason = retried_requests.json_or_unreadable_reason(body(content, content_type))
+    value, reason = retried_requests.parsed_json_and_unreadable_reason(body(content, content_type))
     assert (value, says in reason, "canary" in reason) == (None, True, False)
 
 
 def test_half_of_a_character_is_no_text() -> None:
     """A text with a lone surrogate does not refuse the answer; in the name of a member it does."""
-    value, reason = retried_requests.json_or_unreadable_reason(body(b'[{"a": "x\\ud83d"}, {"a": "y"}]'))
+    value, reason = retried_requests.parsed_json_and_unreadable_reason(body(b'[{"a": "x\\ud83d"}, {"a": "y"}]'))
     assert (type(value[0]["a"]), value[1], reason) == (dict, {"a": "y"}, "")
-    value, reason = retried_requests.json_or_unreadable_reason(body(b'{"canary\\ud83d": 1}'))
+    value, reason = retried_requests.parsed_json_and_unreadable_reason(body(b'{"canary\\ud83d": 1}'))
     assert (value, "a lone surrogate" in reason, "canary" in reason) == (None, True, False)
 
 
 @given(st.binary() | st.text().map(str.encode), st.text())
 def test_any_body_is_a_value_or_a_reason(content: bytes, content_type: str) -> None:
     """It never raises."""
-    value, reason = retried_requests.json_or_unreadable_reason(body(content, content_type))
+    value, reason = retried_requests.parsed_json_and_unreadable_reason(body(content, content_type))
     assert not (reason and value is not None)

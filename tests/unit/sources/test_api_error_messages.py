@@ -9,7 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.printable import MASK, mask_secrets
-from crossdock.reading.sources.errors_in_api_answers import SHOWN, error_message_in, error_reason
+from crossdock.reading.sources.errors_in_api_answers import (
+    SHOWN,
+    redacted_error_message_in_json,
+    redacted_error_message_of_body,
+)
 
 KEY = "canary-1234567-key@example.com"
 JSON, PROBLEM, HTML, PLAIN = "application/json", "application/problem+json", "Text/HTML; charset=utf-8", "text/plain"
@@ -17,7 +21,7 @@ JSON, PROBLEM, HTML, PLAIN = "application/json", "application/problem+json", "Te
 
 def shown(body: object, content_type: str = JSON) -> str:
     raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-    return error_reason(raw, content_type, lambda text: mask_secrets(text, {KEY}))
+    return redacted_error_message_of_body(raw, content_type, lambda text: mask_secrets(text, {KEY}))
 
 
 @pytest.mark.parametrize(
@@ -79,5 +83,7 @@ def test_credentials_are_removed_before_anything_is_cut(before: int, form: tuple
 )
 def test_what_a_mutation_answers_with_in_place_of_a_record_is_shown(result: object, said: str) -> None:
     """Errors as types of a union, as in Vendure, or in lists beside the record, as in Shopify; never data."""
-    assert error_message_in({"data": {"result": result}}, str) == said
-    assert error_message_in({"errors": [{"message": "first"}], "data": {"result": result}}, str) == "first"
+    assert redacted_error_message_in_json({"data": {"result": result}}, str) == said
+    assert (
+        redacted_error_message_in_json({"errors": [{"message": "first"}], "data": {"result": result}}, str) == "first"
+    )

@@ -60,12 +60,12 @@ def test_an_unambiguous_order_needs_no_declaration(names: tuple[str, str], times
     if older.name != newer.name:
         assert order(snapshot=True).newest([remote(newer), remote(older)], NOW).name == newer.name
         assert order().sorted_oldest_first([newer, older], NOW) == [older, newer]
-        order().refuse_older([older, newer], [], NOW)
+        order().raise_if_unread_file_is_not_newer([older, newer], [], NOW)
     for snapshot in (False, True):
-        order(snapshot=snapshot).refuse_older([newer], [older], NOW)
+        order(snapshot=snapshot).raise_if_unread_file_is_not_newer([newer], [older], NOW)
         with pytest.raises(RefusedError, match="is older than"):
-            order(snapshot=snapshot).refuse_older([older], [newer], NOW)
-    order().refuse_older([older], [newer], NOW, late=True)
+            order(snapshot=snapshot).raise_if_unread_file_is_not_newer([older], [newer], NOW)
+    order().raise_if_unread_file_is_not_newer([older], [newer], NOW, late=True)
 
 
 @pytest.mark.parametrize(("names", "times"), DOUBTFUL)
@@ -74,15 +74,17 @@ def test_a_doubtful_order_is_refused_with_both_names(names: tuple[str, str], tim
     older, newer = files(*names, times=times)
     for snapshot in (False, True):
         with pytest.raises(RefusedError) as refused:
-            order(snapshot=snapshot).refuse_older(order().sorted_oldest_first([newer, older], NOW), [], NOW)
+            order(snapshot=snapshot).raise_if_unread_file_is_not_newer(
+                order().sorted_oldest_first([newer, older], NOW), [], NOW
+            )
         assert all(name in f"{refused.value.where}: {refused.value.message}" for name in names)
         assert "order" in str(refused.value.hint)
     with pytest.raises(RefusedError):
         order(snapshot=True).newest([remote(older), remote(newer)], NOW)
     if times == "01":
         assert order("modified", snapshot=True).newest([remote(newer), remote(older)], NOW).name == newer.name
-        order("modified").refuse_older([newer], [older], NOW)
-    order("any").refuse_older([older, newer], [older, newer], NOW)
+        order("modified").raise_if_unread_file_is_not_newer([newer], [older], NOW)
+    order("any").raise_if_unread_file_is_not_newer([older, newer], [older, newer], NOW)
 
 
 def test_declared_forms_follow_each_other() -> None:
@@ -90,7 +92,7 @@ def test_declared_forms_follow_each_other() -> None:
     declared = order({"name": ["S_{date:%Y%m%d}", "S_{date:%Y%m%d}_v{number}", "S_{date:%Y%m%d}-CORR"]})
     names = ["S_20261124-CORR", "S_20261125", "S_20261125-CORR", "S_20261125_v2", "S_20261125_v10"]
     assert [facts.name for facts in declared.sorted_oldest_first(files(*names[::-1]), NOW)] == names
-    declared.refuse_older(files(*names), [], NOW)
+    declared.raise_if_unread_file_is_not_newer(files(*names), [], NOW)
     assert declared.fits_no_template("S_20261325")
     assert declared.sortable_date_text_in_name("S_20261125_v2") == "2026-11-25"
 
@@ -99,13 +101,13 @@ def test_names_that_say_the_same_have_no_order() -> None:
     """A text does not order files: of snapshots one cannot be chosen, and of deltas the time decides."""
     form = {"name": "S_{date:%Y%m%d}_{text}"}
     older, newer = files("S_20261125_HAM", "S_20261125_BRE", times="01")
-    order(form).refuse_older([older, newer], [], NOW)
+    order(form).raise_if_unread_file_is_not_newer([older, newer], [], NOW)
     with pytest.raises(RefusedError, match="is as new as"):
         order(form, snapshot=True).newest([remote(older), remote(newer)], NOW)
     with pytest.raises(RefusedError, match="is as new as"):
-        order(form).refuse_older(files("S_20261125_HAM", "S_20261125_BRE"), [], NOW)
+        order(form).raise_if_unread_file_is_not_newer(files("S_20261125_HAM", "S_20261125_BRE"), [], NOW)
     with pytest.raises(RefusedError, match="is as new as"):
-        order("modified").refuse_older(files("S_1", "S_2"), [], NOW)
+        order("modified").raise_if_unread_file_is_not_newer(files("S_1", "S_2"), [], NOW)
 
 
 @pytest.mark.parametrize("name", ["S_{number}", "S_{date:%Y%m%d}_{number}"])
@@ -117,10 +119,10 @@ def test_a_counter_that_begins_anew_is_not_taken_for_an_older_file(name: str) ->
         declared = order({"name": name}, snapshot=snapshot)
         for unread, known in (([newer], [older]), (declared.sorted_oldest_first([older, newer], NOW), [])):
             with pytest.raises(RefusedError, match="by its time of change") as refused:
-                declared.refuse_older(unread, known, NOW)
+                declared.raise_if_unread_file_is_not_newer(unread, known, NOW)
             assert "declare order: modified" in str(refused.value.hint)
         assert not declared.is_older(newer, older, NOW)
-        order("modified", snapshot=snapshot).refuse_older([newer], [older], NOW)
+        order("modified", snapshot=snapshot).raise_if_unread_file_is_not_newer([newer], [older], NOW)
     with pytest.raises(RefusedError, match="by its time of change"):
         order({"name": name}, snapshot=True).newest([remote(older), remote(newer)], NOW)
 
@@ -141,25 +143,25 @@ def test_other_names_decide_whatever_the_times_are(names: tuple[str, str], times
     older, newer = files(*names, times=times)
     declared = order({"name": "S_{number}"}, snapshot=True)
     assert declared.newest([remote(older), remote(newer)], NOW).name == newer.name
-    declared.refuse_older([newer], [older], NOW)
+    declared.raise_if_unread_file_is_not_newer([newer], [older], NOW)
     with pytest.raises(RefusedError, match="is older than"):
-        declared.refuse_older([older], [newer], NOW)
+        declared.raise_if_unread_file_is_not_newer([older], [newer], NOW)
 
 
 def test_files_that_are_read_again_have_only_to_be_the_newest() -> None:
     """After a change of the mapping they keep the order in which they came, unless a newer one is there no more."""
     first, second, third = known = files("HAM_20261125", "BRE_20261125", "BRE_20261126", times="001")
-    order().refuse_older([first, second, third], known, NOW)
+    order().raise_if_unread_file_is_not_newer([first, second, third], known, NOW)
     with pytest.raises(RefusedError, match="older than 'BRE_20261126'"):
-        order().refuse_older([first, second], known, NOW)
+        order().raise_if_unread_file_is_not_newer([first, second], known, NOW)
 
 
 def test_a_late_file_of_changes_is_not_advised_to_be_refused_again() -> None:
     """If the names decide, it stays too late; the advice says what else can be done."""
     older, newer = files("S_20261125", "S_20261126", times="10")
     with pytest.raises(RefusedError, match="is older than 'S_20261126' taken in before by its name") as refused:
-        order().refuse_older([older], [newer], NOW)
+        order().raise_if_unread_file_is_not_newer([older], [newer], NOW)
     assert "Else it comes too late: ask the sender" in str(refused.value.hint)
     with pytest.raises(RefusedError, match="is older than"):
-        order({"name": "S_{date:%Y%m%d}"}).refuse_older([older], [newer], NOW)
-    order("modified").refuse_older([older], [newer], NOW)
+        order({"name": "S_{date:%Y%m%d}"}).raise_if_unread_file_is_not_newer([older], [newer], NOW)
+    order("modified").raise_if_unread_file_is_not_newer([older], [newer], NOW)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from crossdock.errors import CrossdockError, RefusedError, UnauthorizedError, UnavailableError
-from crossdock.reading.sources.found_expected_and_late_files import LateError
+from crossdock.reading.sources.found_expected_and_late_files import LateFileError
 from crossdock.reading.sources.run_and_stream_context import SourceContext, WaitingRun
-from crossdock.reading.transport.file_store import RemoteFile, Sink, matching_files
+from crossdock.reading.transport.file_store import RemoteFile, Sink, sorted_matching_files_or_raise_if_unsafe
 from crossdock.sources import DelimitedFormat, FileSource, StreamId, Wait
 from crossdock.state import FileDescription, FileFacts, PackedDigests
 from crossdock.testing.manual_clock import ManualClock
@@ -66,7 +66,7 @@ class Depot:
         for name in self.growing:
             self.put(name, self.files[name][0] + b"P2\n", age_s=0)
         found = (RemoteFile(name, len(content), mtime, folder) for name, (content, mtime) in self.files.items())
-        return matching_files(found, pattern, "depot")
+        return sorted_matching_files_or_raise_if_unsafe(found, pattern, "depot")
 
     def folders(self, folder: str, pattern: str) -> Sequence[str]:
         raise NotImplementedError
@@ -180,7 +180,7 @@ class Bench:
                 try:
                     names = [batch.source for batch in source.read(stream_id)]
                     self.run.intakes.accept(stream_id.stream)
-                except LateError as late:
+                except LateFileError as late:
                     self._pass(late.pause)
                 else:
                     if finish:
@@ -381,7 +381,7 @@ def test_streams_of_one_source_share_the_looks(tmp_path: Path) -> None:
     bench = Bench(tmp_path, then="without")
     source = bench.patient(stream_ids=(LOTS, BINS))
     for stream_id in (LOTS, BINS, LOTS):
-        with pytest.raises(LateError):
+        with pytest.raises(LateFileError):
             list(source.read(stream_id))
     assert bench.depot.opened == 1
     assert bench.read(source) == bench.read(source, BINS) == []
@@ -394,7 +394,7 @@ def test_a_reader_that_lags_behind_does_not_end_the_wait(bench: Bench) -> None:
     bench.last_night("LOT_1")
     bench.at(lambda: bench.depot.put("LOT_2", b"SKU\nP2\n"), minutes=95)
     source = bench.patient(stream_ids=(LOTS, BINS))
-    with pytest.raises(LateError):
+    with pytest.raises(LateFileError):
         list(source.read(LOTS))
     (bench._folder / "spool" / bench.spooled()[0]).unlink()  # the copy that waits for the other reader
     assert bench.read(source) == ["LOT_2"]

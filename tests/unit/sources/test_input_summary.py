@@ -7,7 +7,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec import structs
 
-from crossdock.reading.sources.found_expected_and_late_files import LISTED, InputFacts, ReadFile, input_facts_of_stream
+from crossdock.reading.sources.found_expected_and_late_files import (
+    LISTED,
+    FileInInputReport,
+    InputFacts,
+    report_of_stream_input,
+)
 from crossdock.reading.sources.listed_and_known_files import is_new_or_resent_file
 from crossdock.state import FileFacts
 
@@ -36,7 +41,7 @@ def test_inputs(
     has_arrived: bool,
 ) -> None:
     """New content, known content in a new file, or neither; a file that is read again has not arrived."""
-    facts = input_facts_of_stream(known, taken, unread)
+    facts = report_of_stream_input(known, taken, unread)
     assert (facts.state, [file.name for file in facts.files], facts.has_arrived) == (state, names, has_arrived)
     assert facts.newest == (("a.csv", AT) if known else None)
 
@@ -53,6 +58,6 @@ def test_a_snapshot_that_is_exported_again_is_remembered() -> None:
 
 def test_a_report_lists_some_files() -> None:
     """The others are a number."""
-    facts = InputFacts("new", [ReadFile(f"{number}", 1) for number in range(LISTED + 2)])
+    facts = InputFacts("new", [FileInInputReport(f"{number}", 1) for number in range(LISTED + 2)])
     listed = facts.as_json()
     assert (len(listed["files"]), listed["more_files"], listed["newest_file"]) == (LISTED, 2, None)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
 from crossdock.reading.sources import file_lookups_and_joins
-from crossdock.reading.sources.file_lookups_and_joins import Joiner, Rule, StoredRows
+from crossdock.reading.sources.file_lookups_and_joins import Joiner, RowsStoredForJoin, Rule
 from crossdock.values.raw_rows_and_records import LINE, REFUSED
 
 Row = dict[str, str | None]
@@ -28,8 +28,8 @@ def frame(rows: Sequence[Row], columns: Sequence[str]) -> pl.DataFrame:
     return made.with_row_index(LINE, offset=2).cast({LINE: pl.UInt64})
 
 
-def stored(files: Sequence[Sequence[Row]], columns: Sequence[str], work: Path) -> StoredRows:
-    rows = StoredRows(columns, work)
+def stored(files: Sequence[Sequence[Row]], columns: Sequence[str], work: Path) -> RowsStoredForJoin:
+    rows = RowsStoredForJoin(columns, work)
     for number, file in enumerate(files):
         rows.add(f"f{number}", number, frame(file, columns))
     return rows
@@ -82,9 +82,11 @@ def test_each_record_has_the_rows_with_its_key(main: list[Row], files: list[list
         all_rows = sum(map(len, files))
         if others and len(others) == all_rows and known:
             with pytest.raises(RefusedError, match="of join 'lines' have no row of the main source"):
-                list(joiner.orphans(["ID", "REF"]))
+                list(joiner.joined_rows_without_main_row(["ID", "REF"]))
             return
-        orphans = [row for _, part in joiner.orphans(["ID", "REF"]) for row in part.iter_rows(named=True)]
+        orphans = [
+            row for _, part in joiner.joined_rows_without_main_row(["ID", "REF"]) for row in part.iter_rows(named=True)
+        ]
         assert all(row["lines.problem"] == "no_main_row" and row["REF"] is None for row in orphans)
         assert {row["ID"] for row in orphans} == {row["NO"] for row in others}
         for row in orphans:
@@ -131,13 +133,13 @@ def test_a_column_may_have_any_name(odd: str, by: tuple[str, ...], tmp_path: Pat
         def renamed(rows: Sequence[Row]) -> list[Row]:
             return [dict(zip(new(list(row)), row.values(), strict=True)) for row in rows]
 
-        def read() -> StoredRows:
+        def read() -> RowsStoredForJoin:
             return stored([renamed(file) for file in files], new(["NO", "LINE", "QTY"]), tmp_path)
 
         of, ref, no = new(["ID", "REF", "NO"])
         joiner = Joiner({"x": Rule({ref: no})}, {"y": Rule({of: no}, new(by))}, {"x": read(), "y": read()}, tmp_path)
         parts = [*joiner.add_columns(frame(renamed(main), new(["ID", "REF"])))]
-        parts += [part for _, part in joiner.orphans(new(["ID", "REF"]))]
+        parts += [part for _, part in joiner.joined_rows_without_main_row(new(["ID", "REF"]))]
         ((old, name),) = changed.items()
         rows = [row for part in parts for row in part.drop("y.content").iter_rows(named=True)]
         return [{of.replace(name, old): (row[of] or "").replace(name, old) for of in row if of != LINE} for row in rows]
@@ -153,19 +155,19 @@ def test_too_many_rows_without_a_record_are_refused(tmp_path: Path, monkeypatch:
     joiner = Joiner({}, {"lines": Rule({"ID": "NO"})}, {"lines": rows}, tmp_path)
     list(joiner.add_columns(frame([{"ID": "1"}], ["ID"])))
     with pytest.raises(RefusedError, match="f0:3: more than 2 rows of join 'lines'"):
-        list(joiner.orphans(["ID"]))
+        list(joiner.joined_rows_without_main_row(["ID"]))
 
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:
     """With the columns that the file has."""
     with pytest.raises(RefusedError, match="f0: missing column 'QTY'") as refused:
-        StoredRows(["NO", "QTY"], tmp_path).add("f0", 0, frame([], ["NO", "OTHER"]))
+        RowsStoredForJoin(["NO", "QTY"], tmp_path).add("f0", 0, frame([], ["NO", "OTHER"]))
     assert "its columns: NO, OTHER" in str(refused.value)
 
 
 def test_a_refused_part_refuses_the_joined_file(tmp_path: Path) -> None:
     """Its rows would be missing in records that are whole otherwise; without one, its column is no part of rows."""
-    rows = StoredRows(None, tmp_path)
+    rows = RowsStoredForJoin(None, tmp_path)
     rows.add("f0", 0, frame([{"NO": "1", REFUSED: ""}], ["NO", REFUSED]))
     assert REFUSED not in rows.rows_matching(pl.DataFrame({"ID": ["1"]}), Rule({"ID": "NO"})).columns
     with pytest.raises(RefusedError, match="set 2 is refused") as refused:

@@ -213,7 +213,7 @@ def test_many_records_take_little_memory() -> None:
     assert all(evidence.add_page([{"a": f"{number}", "b": "x"}]) for number in range(1_000))
     assert evidence.add_page([{"a": "1:1", "b": "x"}, {"a": "1", "b": "1:x"}])
     assert not evidence.add_page([{"a": "7", "b": "x", "more": 1}])
-    evidence.check_end(ApiAnswer("https://shop.example", None))
+    evidence.raise_if_end_is_doubtful(ApiAnswer("https://shop.example", None))
 
 
 def test_a_single_page_with_a_link_to_the_next_is_refused() -> None:

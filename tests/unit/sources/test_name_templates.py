@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from crossdock.reading.sources.file_order import parse_templates
+from crossdock.reading.sources.file_order import parse_name_templates
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from crossdock.reading.sources.file_order import parse_templates
 )
 def test_names_are_compared_by_what_they_say(template: str, older: str, newer: str) -> None:
     """Dates as dates, times as times, numbers as numbers, and texts not at all."""
-    (parsed,) = parse_templates([template])
+    (parsed,) = parse_name_templates([template])
     first, second = parsed.rank(older, 0), parsed.rank(newer, 0)
     assert first is not None
     assert second is not None
@@ -34,7 +34,7 @@ def test_names_are_compared_by_what_they_say(template: str, older: str, newer: s
 )
 def test_other_names_say_nothing(name: str) -> None:
     """A day that does not exist, a missing digit, another case or more text is another form."""
-    (parsed,) = parse_templates(["S_{date:%Y%m%d}_{number}.csv"])
+    (parsed,) = parse_name_templates(["S_{date:%Y%m%d}_{number}.csv"])
     assert parsed.rank(name, 0) is None
 
 
@@ -60,15 +60,15 @@ def test_other_names_say_nothing(name: str) -> None:
 def test_what_cannot_order_files_is_refused(templates: list[str], says: str) -> None:
     """With what to write instead."""
     with pytest.raises(ValueError, match="."):
-        parse_templates(templates)
+        parse_name_templates(templates)
     with pytest.raises(ValueError) as refused:
-        parse_templates(templates)
+        parse_name_templates(templates)
     assert says in str(refused.value)
 
 
 def test_case_and_folders_count_as_declared() -> None:
     """A template may ignore the case, and its fields do not reach over folders."""
-    (parsed,) = parse_templates(["{date:%Y/%m/%d}/s_{text}.csv"], ignore_case=True)
+    (parsed,) = parse_name_templates(["{date:%Y/%m/%d}/s_{text}.csv"], ignore_case=True)
     rank = parsed.rank("2026/11/25/S_x.CSV", 0)
     assert rank is not None
     assert rank[0] == (datetime(2026, 11, 25, tzinfo=UTC).replace(tzinfo=None),)

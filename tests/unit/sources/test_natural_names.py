@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.reading.sources.file_order import NaturalNames, TimedName, pairs_with_version_mark
+from crossdock.reading.sources.file_order import DatesAndNumbersInNames, TimedName, pairs_of_base_and_versioned_names
 
 NOW = datetime(2026, 11, 26, tzinfo=UTC)
 DAY = 86_400
@@ -34,7 +34,7 @@ AT = int(NOW.timestamp()) - DAY
 )
 def test_names_are_read_as_people_read_them(older: str, newer: str, template: str) -> None:
     """Where all likely readings agree; the template that is proposed orders the files alike."""
-    names = NaturalNames([TimedName(older, AT), TimedName(newer, AT)], NOW)
+    names = DatesAndNumbersInNames([TimedName(older, AT), TimedName(newer, AT)], NOW)
     assert names.compare_in_each_reading(older, newer) == {1}
     assert names.compare_in_each_reading(newer, older) == {-1}
     assert template in names.suggested_templates(older)
@@ -43,23 +43,23 @@ def test_names_are_read_as_people_read_them(older: str, newer: str, template: st
 def test_a_date_with_two_readings_has_both() -> None:
     """The times of the files choose one, and without them nothing does."""
     older, newer = "S_02102026.csv", "S_01112026.csv"
-    alike = NaturalNames([TimedName(older, AT), TimedName(newer, AT)], NOW)
+    alike = DatesAndNumbersInNames([TimedName(older, AT), TimedName(newer, AT)], NOW)
     assert alike.compare_in_each_reading(older, newer) == {1, -1}
     assert alike.suggested_templates(older) == ["S_{date:%d%m%Y}.csv", "S_{date:%m%d%Y}.csv"]
-    apart = NaturalNames([TimedName(older, AT - 30 * DAY), TimedName(newer, AT)], NOW)
+    apart = DatesAndNumbersInNames([TimedName(older, AT - 30 * DAY), TimedName(newer, AT)], NOW)
     assert apart.compare_in_each_reading(older, newer) == {1}
 
 
 def test_numbers_that_are_no_dates_are_numbers() -> None:
     """A counter of six digits is not read as a day in the future."""
-    names = NaturalNames([TimedName("INV_100131", AT), TimedName("INV_100201", AT)], NOW)
+    names = DatesAndNumbersInNames([TimedName("INV_100131", AT), TimedName("INV_100201", AT)], NOW)
     assert names.compare_in_each_reading("INV_100131", "INV_100201") == {1}
 
 
 @given(st.lists(st.integers(0, 10**15), min_size=2, max_size=5, unique=True), st.integers(0, 10**10))
 def test_any_numbers_can_be_compared(numbers: list[int], at: int) -> None:
     """Every name has a place in every reading, whatever its time."""
-    names = NaturalNames([TimedName(f"A{number}", at) for number in numbers], NOW)
+    names = DatesAndNumbersInNames([TimedName(f"A{number}", at) for number in numbers], NOW)
     for one, other in pairwise(names):
         assert names.compare_in_each_reading(one, other) <= {-1, 0, 1}
 
@@ -68,10 +68,10 @@ def test_what_a_correction_adds_to_a_name() -> None:
     """A mark or a version, at its end or its begin; no other number, and no part of a word or number."""
     base = "X_20261125.csv"
     others = ["X_20261125-CORR.csv", "X_20261125_v2.csv", "NEW X_20261125.csv.gz", "X_20261125 (1).csv"]
-    found = {other for one, other in pairs_with_version_mark([base, *others]) if one == base}
+    found = {other for one, other in pairs_of_base_and_versioned_names([base, *others]) if one == base}
     assert found == set(others)
     assert not list(
-        pairs_with_version_mark(
+        pairs_of_base_and_versioned_names(
             [base, "X_202611251.csv", "X_20261125_20261126.csv", "AX_20261125.csv", "Y_20261125.csv"]
         )
     )

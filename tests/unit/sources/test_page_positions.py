@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from crossdock.reading.sources.api_requests_and_answers import ApiRequest
-from crossdock.reading.sources.list_completeness_evidence import PagePositions
+from crossdock.reading.sources.list_completeness_evidence import PagingByPositionDetector
 
 SIZE = 10
 FIRST = ApiRequest("GET", "https://shop.example/api/items", {"limit": SIZE})
@@ -34,7 +34,7 @@ def with_cursor(cursor: Callable[[int], str]) -> list[ApiRequest]:
 
 def found_after(requests: Sequence[ApiRequest]) -> int | None:
     """The number of requests that show it; None if none of them does."""
-    positions = PagePositions()
+    positions = PagingByPositionDetector()
     steps = enumerate(pairwise([FIRST, *requests]), 1)
     found = [
         positions.add_request_and_detect_paging(request, following, SIZE * number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.reading.sources.api_token_buckets import QueryCosts
+from crossdock.reading.sources.api_token_buckets import GraphQLCostBucket
 
 
 @given(
@@ -15,7 +15,7 @@ from crossdock.reading.sources.api_token_buckets import QueryCosts
 )
 def test_a_query_whose_cost_is_known_is_never_refused(rate: int, most: int, costs: list[int]) -> None:
     """It waits until its cost is available, and no longer."""
-    bucket, now, level = QueryCosts(), 0.0, float(most)
+    bucket, now, level = GraphQLCostBucket(), 0.0, float(most)
     for number, wanted in enumerate(costs):
         cost, query = min(wanted, most), str(number % 3)
         for is_known in (False, True):  # the first time tells the cost

@@ -14,7 +14,7 @@ from tests.unit.sources.virtual_threads import VirtualThreads
 
 from crossdock.pacing.rate_limit_and_retry_settings import RateLimit
 from crossdock.pacing.token_bucket import BucketState
-from crossdock.reading.sources.api_token_buckets import ApiBucket, SharedBuckets, SourceAllowance, make_api_bucket
+from crossdock.reading.sources.api_token_buckets import ApiBucket, RequestAllowanceOfRun, SharedBuckets, make_api_bucket
 from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.testing.manual_clock import ManualClock
 
@@ -42,7 +42,7 @@ class _Site:
 
     def batch(self) -> None:
         """Requests one after the other."""
-        allowance = SourceAllowance(self.threads, self._bucket)
+        allowance = RequestAllowanceOfRun(self.threads, self._bucket)
         for _ in range(BATCH):
             self._request(allowance, "batch")
         assert allowance.usage.requests == BATCH
@@ -50,7 +50,7 @@ class _Site:
 
     def live(self) -> None:
         """Requests at random times."""
-        rng, allowance = random.Random(5), SourceAllowance(self.threads, self._bucket, live=True)
+        rng, allowance = random.Random(5), RequestAllowanceOfRun(self.threads, self._bucket, live=True)
         for _ in range(LIVE):
             self.threads.sleep(rng.uniform(0.0, 2.0))
             before = self.order.count("batch")
@@ -61,7 +61,7 @@ class _Site:
     def _last_live(self) -> int:
         return len(self.order) - self.order[::-1].index("live")
 
-    def _request(self, allowance: SourceAllowance, name: str) -> None:
+    def _request(self, allowance: RequestAllowanceOfRun, name: str) -> None:
         sent = allowance.wait_for_token(None)
         self.order.append(name)
         self.threads.sleep(0.02)
@@ -122,9 +122,9 @@ def test_a_long_download_holds_up_no_other_request() -> None:
     """Whenever its answer ends, and whatever was sent meanwhile."""
     clock = ManualClock()
     bucket = _bucket(clock)
-    download = SourceAllowance(clock, bucket)
+    download = RequestAllowanceOfRun(clock, bucket)
     sent = download.wait_for_token(None)
-    live = SourceAllowance(clock, bucket, live=True)
+    live = RequestAllowanceOfRun(clock, bucket, live=True)
     for _ in range(100):
         clock.advance(60)
         live.record_answer(live.wait_for_token(None), Answer(200, {}, b""), throttled=False)
@@ -143,7 +143,7 @@ def test_queries_in_flight_are_paid_before_others() -> None:
     """Their cost is not in what answers report; one without an answer is forgotten."""
     clock = ManualClock()
     bucket = make_api_bucket(clock, RateLimit())
-    one, other = SourceAllowance(clock, bucket), SourceAllowance(clock, bucket)
+    one, other = RequestAllowanceOfRun(clock, bucket), RequestAllowanceOfRun(clock, bucket)
     one.record_answer(one.wait_for_token("{shop}"), Answer(200, {}, b""), throttled=False, body=_cost(60))
     sent = one.wait_for_token("{shop}")
     assert bucket.take_token_or_wait_s("{shop}", live=False) == pytest.approx(2.0)
@@ -156,7 +156,7 @@ def test_a_refusal_that_was_known_already_teaches_nothing() -> None:
     """Two requests that were on the way together are refused; the rate is not halved twice."""
     clock, told = ManualClock(), list[timedelta]()
     bucket = make_api_bucket(clock, RateLimit())
-    runs = [SourceAllowance(clock, bucket, told.append) for _ in range(2)]
+    runs = [RequestAllowanceOfRun(clock, bucket, told.append) for _ in range(2)]
     for answer in (200, 200, 429, 429):
         sent = [run.wait_for_token(None) for run in runs]
         clock.advance(0.1)

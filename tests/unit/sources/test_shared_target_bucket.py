@@ -5,7 +5,7 @@ from __future__ import annotations
 from crossdock.pacing.rate_limit_and_retry_settings import RateLimit
 from crossdock.pacing.request_allowance import RequestAllowance
 from crossdock.pacing.token_bucket import BucketState, LimitEstimate, MemoryBucketStore
-from crossdock.reading.sources.api_token_buckets import ApiBucket, SharedBuckets, SourceAllowance
+from crossdock.reading.sources.api_token_buckets import ApiBucket, RequestAllowanceOfRun, SharedBuckets
 from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.testing.manual_clock import ManualClock
 
@@ -22,7 +22,7 @@ def test_reading_and_delivery_spend_one_bucket() -> None:
     store = _store(clock)
     delivery, reading = (
         RequestAllowance(clock, store),
-        SourceAllowance(clock, ApiBucket(clock, RequestAllowance(clock, store))),
+        RequestAllowanceOfRun(clock, ApiBucket(clock, RequestAllowance(clock, store))),
     )
     spent = len(delivery.take_available(5))
     before = clock.monotonic()

@@ -33,7 +33,7 @@ from tests.unit.sources.simulated_vendors import (
 
 from crossdock.pacing.rate_limit_and_retry_settings import RateLimit
 from crossdock.pacing.token_bucket import BucketState, LimitEstimate
-from crossdock.reading.sources.api_token_buckets import SourceAllowance, make_api_bucket
+from crossdock.reading.sources.api_token_buckets import RequestAllowanceOfRun, make_api_bucket
 from crossdock.testing.manual_clock import ManualClock
 
 BUCKETS = [(2.0, 1), (2.0, 2), (2.0, 40), (10.0, 10), (40.0, 40)]
@@ -244,7 +244,7 @@ def test_a_rate_without_a_burst_spreads_requests_evenly() -> None:
 def test_waits_are_told() -> None:
     """Before each wait with its length, and once a request need not wait."""
     clock, told = ManualClock(), list[timedelta]()
-    allowance = SourceAllowance(clock, make_api_bucket(clock, RateLimit(per_minute=60)), told.append)
+    allowance = RequestAllowanceOfRun(clock, make_api_bucket(clock, RateLimit(per_minute=60)), told.append)
     for _ in range(3):
         allowance.wait_for_token(None)
     clock.sleep(5.0)

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.file_source import StatedSums
+from crossdock.reading.sources.file_source import ColumnSumsStatedByManifest
 
 
 def rows(*amounts: str) -> pl.DataFrame:
@@ -19,7 +19,7 @@ def rows(*amounts: str) -> pl.DataFrame:
 
 def test_sums_are_exact() -> None:
     """Ten times 0.1 is 1, over several frames; an empty cell adds nothing."""
-    sums = StatedSums("f", "m:2", {"AMOUNT": "1.00"})
+    sums = ColumnSumsStatedByManifest("f", "m:2", {"AMOUNT": "1.00"})
     for _ in range(5):
         sums.add_rows(rows("0.1", "", "0.10"))
     sums.add_rows(rows())
@@ -36,7 +36,7 @@ def test_sums_are_exact() -> None:
 )
 def test_a_sum_that_differs_refuses_the_file(column: str, amounts: list[str], expected: str) -> None:
     """So does a cell that cannot be summed."""
-    sums = StatedSums("f", "m:2", {column: "1"})
+    sums = ColumnSumsStatedByManifest("f", "m:2", {column: "1"})
     with pytest.raises(RefusedError) as refused:
         sums.add_rows(rows(*amounts))
         sums.check()

@@ -9,9 +9,9 @@ from crossdock.reading.transport.file_store import (
     WHILE_READ,
     RemoteFile,
     any_case,
-    change_since_listed,
     is_safe_name,
     matches_pattern,
+    reason_if_file_changed_since_listed,
     split_pattern,
 )
 
@@ -88,4 +88,7 @@ def test_harmful_names_are_not_safe(name: str) -> None:
 )
 def test_a_file_is_whole_when_everything_agrees(size: int, mtime: int, read: int, expected: str | None) -> None:
     """Size before, bytes read, size after and the time of the last change must agree."""
-    assert change_since_listed(RemoteFile("a", 10, 1), RemoteFile("a", size, mtime), WHILE_READ, read=read) == expected
+    assert (
+        reason_if_file_changed_since_listed(RemoteFile("a", 10, 1), RemoteFile("a", size, mtime), WHILE_READ, read=read)
+        == expected
+    )

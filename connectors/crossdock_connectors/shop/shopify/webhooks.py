@@ -16,7 +16,7 @@ from typing import Any
 
 from crossdock import RecordError
 from crossdock.errors import RemoteError
-from crossdock.reading.sources.errors_in_api_answers import error_message_in
+from crossdock.reading.sources.errors_in_api_answers import redacted_error_message_in_json
 from crossdock.sources import GraphQLError
 from crossdock.values.json_access import JsonAccess
 from crossdock.values.json_paths import value_at_path_or_missing
@@ -139,7 +139,7 @@ def _refusal_text(payload: Any) -> str:
     errors = value_at_path_or_missing(payload, "userErrors")
     if not isinstance(errors, list):
         return "the answer says nothing of the mutation"
-    return error_message_in(errors, str) or ("without a message" if errors else "")
+    return redacted_error_message_in_json(errors, str) or ("without a message" if errors else "")
 
 
 def _is_refusal_about_address(payload: Any) -> bool:

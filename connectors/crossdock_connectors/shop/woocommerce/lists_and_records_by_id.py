@@ -89,7 +89,7 @@ def read_refunds_into_order(ctx: WooContext, order: Any, unread: UnreadParts) ->
     if number is None or named == []:
         return order
     found = list[Any]()
-    with unread.noting_failed_request():
+    with unread.keeping_error_of_failed_request():
         for refunds in _refund_pages(ctx, number, named):
             found += refunds
         return {**order, "refunds": found}
@@ -225,7 +225,7 @@ def _products_and_variations(
             continue
         if value_at_path_or_missing(product, "manage_stock") is True:
             yield product
-        with unread.noting_failed_request():
+        with unread.keeping_error_of_failed_request():
             yield from _variations(ctx, product, fields)
 
 

@@ -13,7 +13,7 @@ from crossdock import InventoryLotDraft, ProductDraft, Record, RecordError, Refe
 from crossdock.resources import Tracking
 from crossdock.values.field_types import exact_decimal_sum
 from crossdock.values.json_access import JsonAccess, JsonElement
-from crossdock_connectors.record_mapping_in_code import check_part_was_read, objects_in_list
+from crossdock_connectors.record_mapping_in_code import objects_in_list, raise_if_part_was_not_read
 from crossdock_connectors.threepl.amazon_mcf.repeated_skus import OTHERS
 from crossdock_connectors.threepl.record_values import (
     ProductSkus,
@@ -89,7 +89,7 @@ def status_and_parcels_of_order(record: Record, statuses: Mapping[str, str]) -> 
 
     Amazon's tutorial also calls an order complete of which units were unfulfillable: it was shipped short.
     """
-    check_part_was_read(record, _SHIPMENTS)
+    raise_if_part_was_not_read(record, _SHIPMENTS)
     status = platform_status_or_error(record, _STATUS, statuses)
     if normalized_status(record.at(_STATUS, str)) == _COMPLETE and _has_cancelled_or_unfulfillable_units(record):
         status = our_status_by_normalized_status(statuses)[_SHORT]
@@ -109,7 +109,7 @@ def is_order_finished(order: Any) -> bool:
     """Return whether an order no longer changes, and the answer has all that is read of it."""
     read = JsonElement(order, "")
     try:
-        check_part_was_read(read, _SHIPMENTS)
+        raise_if_part_was_not_read(read, _SHIPMENTS)
         status, _ = normalized_status(read.at(_STATUS, str)), list(_parcels(read))
     except RecordError:
         return False

@@ -20,7 +20,7 @@ from crossdock import (
 from crossdock.resources import LotMovementDraft, Tracking
 from crossdock.values.field_types import exact_decimal_sum
 from crossdock.values.json_access import JsonAccess, JsonElement
-from crossdock_connectors.record_mapping_in_code import check_part_was_read, objects_in_list
+from crossdock_connectors.record_mapping_in_code import objects_in_list, raise_if_part_was_not_read
 from crossdock_connectors.threepl.record_values import (
     ProductSkus,
     distinct_parcels_or_none,
@@ -121,7 +121,7 @@ def movement_of_shipment(record: Record) -> LotMovementDraft:
 
 
 def invoice_of_bill(record: Record, bills: Bills) -> InvoiceDraft:
-    check_part_was_read(record, "/transactions")
+    raise_if_part_was_not_read(record, "/transactions")
     transactions, currency = objects_in_list(record, "/transactions"), record.at("/currency_code", str)
     taxes = [_tax_total_of_transaction(each) for each in transactions]
     return InvoiceDraft(

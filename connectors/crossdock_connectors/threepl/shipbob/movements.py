@@ -18,8 +18,8 @@ from crossdock.values.json_access import JsonElement
 from crossdock.values.json_paths import json_value_as_column_text, value_at_path_or_missing
 from crossdock_connectors.record_mapping_in_code import (
     UnreadParts,
-    check_part_was_read,
     objects_in_list,
+    raise_if_part_was_not_read,
     read_as_member_or_reason,
 )
 from crossdock_connectors.threepl.shipbob import mapping
@@ -199,7 +199,7 @@ def _stowed_rows(ctx: ShipBobContext, number: str, order: Item) -> Iterator[Item
     boxes = JsonElement(
         read_as_member_or_reason("boxes", lambda: ctx.api.get(f"/receiving/{number}/boxes").items("")), ""
     )
-    check_part_was_read(boxes, "/boxes")
+    raise_if_part_was_not_read(boxes, "/boxes")
     rows: dict[Place, Item] = {}
 
     def row_of(item_id: Any, lot: Any, lot_date: Any) -> Item:

@@ -29,11 +29,11 @@ from crossdock.errors import ConfigError, UnauthorizedError
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.reading.transport.oauth_messages import (
     ClientAuth,
-    client_authentication,
-    error_code,
-    json_members,
+    client_authentication_fields_and_headers,
+    json_object_or_empty,
+    oauth_error_code,
     pkce_challenge,
-    refusal_text,
+    token_refusal_text,
 )
 from crossdock.reading.transport.proxy_and_tls_settings import HttpConnection
 from crossdock.values import config_file
@@ -215,7 +215,9 @@ class OpenIdProvider:
         fields, headers = {"client_id": self.settings.client_id}, dict[str, str]()
         if self.settings.client_secret is not None:
             secret = self.settings.client_secret.reveal()
-            fields, headers = client_authentication(self.settings.client_id, secret, self.settings.client_auth)
+            fields, headers = client_authentication_fields_and_headers(
+                self.settings.client_id, secret, self.settings.client_auth
+            )
         address = self._read_metadata(fresh=False).token_endpoint
         headers |= {"content-type": "application/x-www-form-urlencoded"}
         answer = self._send("POST", address, urlencode(form | fields).encode(), headers)
@@ -274,9 +276,9 @@ class OpenIdProvider:
         )
         with closing(client):
             answer = client.send(method, address, body=body, headers=headers)
-        found = json_members(answer.body)
+        found = json_object_or_empty(answer.body)
         if answer.status != 200:
-            message = f"the provider refused: {refusal_text(answer.status, error_code(found))}"
+            message = f"the provider refused: {token_refusal_text(answer.status, oauth_error_code(found))}"
             raise UnauthorizedError(message, where=self.settings.issuer, code="openid_provider_refused")
         return found
 

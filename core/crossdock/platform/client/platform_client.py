@@ -37,7 +37,11 @@ from crossdock.platform.client.response_models import (
 from crossdock.platform.platform_config import PATHS
 from crossdock.printable import printable
 from crossdock.reading.transport import http_answers_and_errors
-from crossdock.reading.transport.connector_http_client import AnswerLimits, httpx_client, httpx_errors_as_unavailable
+from crossdock.reading.transport.connector_http_client import (
+    AnswerLimits,
+    httpx_errors_as_unavailable,
+    make_httpx_client_with_limits,
+)
 from crossdock.reading.transport.http_answers_and_errors import UnreadableError
 from crossdock.reading.transport.http_auth import BearerAuth
 from crossdock.resources import (
@@ -377,7 +381,7 @@ class Client:
             )
         if attempts < 1:
             raise ConfigError("attempts must be at least 1", code="client_settings_invalid")
-        self._http = httpx_client(
+        self._http = make_httpx_client_with_limits(
             address,
             headers={tenant_header: tenant, "accept": "application/json, application/problem+json"},
             auth=BearerAuth(auth) if isinstance(auth, str) else auth,

@@ -21,7 +21,11 @@ from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.api_declaration import Api
 from crossdock.reading.transport import oauth_messages
 from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
-from crossdock.reading.transport.connector_http_client import AnswerLimits, httpx_client, httpx_errors_as_unavailable
+from crossdock.reading.transport.connector_http_client import (
+    AnswerLimits,
+    httpx_errors_as_unavailable,
+    make_httpx_client_with_limits,
+)
 from crossdock.values.clock import Clock
 from crossdock.values.serving import AllowedHostNames, ConnectionLimits, ServerLimits, problem_response, serve_in_thread
 from crossdock.values.web_address_checks import check_https_or_loopback_address, is_loopback
@@ -154,18 +158,18 @@ class BrowserConsentAttempt:
         self._auth.store(_send_without_credentials(self._api, request))
 
 
-def give_access_by_device_code(
+def obtain_and_store_tokens_by_device_code(
     api: Api, auth: AuthorizationCodeAuth, clock: Clock, show: Callable[[str, str], None], within_s: float
 ) -> None:
     """Request a code, *show* the address and the code, and wait until the owner has entered it there."""
     response = _send_without_credentials(api, auth.device_request())
-    given = oauth_messages.json_members(response.content)
+    given = oauth_messages.json_object_or_empty(response.content)
     code, user_code = given.get("device_code"), given.get("user_code")
     address = given.get("verification_uri") or given.get(
         "verification_url"
     )  # the latter at Google, from before the RFC
-    if response.status_code != 200 or not (oauth_messages.is_token(code) and user_code and address):
-        reason = oauth_messages.refusal_text(response.status_code, given.get("error"))
+    if response.status_code != 200 or not (oauth_messages.is_valid_access_token(code) and user_code and address):
+        reason = oauth_messages.token_refusal_text(response.status_code, given.get("error"))
         raise UnauthorizedError(
             f"the vendor gave no code for another device: {reason}", where=auth.device_url, code="consent_refused"
         )
@@ -184,7 +188,7 @@ def give_access_by_device_code(
         except UnavailableError:
             pause_s = _longer_pause_after_failure(pause_s)
             continue
-        members = oauth_messages.json_members(response.content)
+        members = oauth_messages.json_object_or_empty(response.content)
         match members.get("error"):
             case "authorization_pending":
                 pass
@@ -221,7 +225,7 @@ def _send_without_credentials(api: Api, request: httpx.Request) -> httpx.Respons
     """Send a request by the connection of *api*, such as its proxy, without its credentials."""
     limits = AnswerLimits(api.timeout_s, api.total_timeout_s, api.max_answer_bytes)
     with (
-        httpx_client("", limits=limits, connection=api.connection, transport=api.transport) as client,
+        make_httpx_client_with_limits("", limits=limits, connection=api.connection, transport=api.transport) as client,
         httpx_errors_as_unavailable(),
     ):
         return client.send(request)

@@ -25,7 +25,7 @@ from crossdock.values.clock import Clock
 from crossdock.values.json_paths import object_or_empty
 
 
-class QueryCosts:
+class GraphQLCostBucket:
     """A bucket of GraphQL cost, as ``extensions.cost`` of the answers reports it (Shopify's form)."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class ApiBucket:
 
     def __init__(self, clock: Clock, allowance: RequestAllowance) -> None:
         self._clock, self._allowance, self._lock = clock, allowance, threading.Lock()
-        self._costs = QueryCosts()
+        self._costs = GraphQLCostBucket()
         self._in_flight: list[SentRequest] = []
         self._live: list[str | None] = []  # queries of live requests that wait for a token
         self.users = 0
@@ -217,7 +217,7 @@ class SharedBuckets:
 LEAST_WAIT_S = 0.00001
 
 
-class SourceAllowance:
+class RequestAllowanceOfRun:
     """The allowance of one run at the API of one connection.
 
     For one thread, which sends one request after the other. Runs in other threads may share the bucket.
@@ -255,11 +255,11 @@ class SourceAllowance:
             self._waiting(timedelta())
         else:
             with self._bucket.with_priority_over_batches(query) if self._live else nullcontext():
-                taken = self._take_after_waits(query, taken)
+                taken = self._wait_until_token_is_taken(query, taken)
         self.usage.requests += 1
         return taken
 
-    def _take_after_waits(self, query: str | None, taken: SentRequest | float) -> SentRequest:
+    def _wait_until_token_is_taken(self, query: str | None, taken: SentRequest | float) -> SentRequest:
         while not isinstance(taken, SentRequest):
             self._waiting(timedelta(seconds=taken))
             self._clock.sleep(max(LEAST_WAIT_S, taken))

@@ -28,11 +28,11 @@ class GraphQLError(RemoteError):
         self.codes = codes
 
 
-def error_codes_of_query(request: ApiRequest, answer: ApiAnswer) -> frozenset[str]:
-    return frozenset() if request.graphql is None else error_codes(answer)
+def graphql_error_codes_if_query(request: ApiRequest, answer: ApiAnswer) -> frozenset[str]:
+    return frozenset() if request.graphql is None else graphql_error_codes(answer)
 
 
-def error_codes(answer: ApiAnswer) -> frozenset[str]:
+def graphql_error_codes(answer: ApiAnswer) -> frozenset[str]:
     """Return the ``extensions.code`` of each error of a GraphQL answer that has one."""
     errors = answer.at("/errors")
     found = [item for item in errors if isinstance(item, dict)] if isinstance(errors, list) else []
@@ -40,21 +40,21 @@ def error_codes(answer: ApiAnswer) -> frozenset[str]:
     return frozenset(code["code"] for code in codes if isinstance(code, dict) and isinstance(code.get("code"), str))
 
 
-def is_throttled(request: ApiRequest, answer: ApiAnswer) -> bool:
-    return THROTTLED in error_codes_of_query(request, answer)
+def is_graphql_query_throttled(request: ApiRequest, answer: ApiAnswer) -> bool:
+    return THROTTLED in graphql_error_codes_if_query(request, answer)
 
 
-def is_internal_failure(request: ApiRequest, answer: ApiAnswer) -> bool:
-    return not _FAILED.isdisjoint(error_codes_of_query(request, answer))
+def is_graphql_internal_error(request: ApiRequest, answer: ApiAnswer) -> bool:
+    return not _FAILED.isdisjoint(graphql_error_codes_if_query(request, answer))
 
 
-def raise_graphql_errors(request: ApiRequest, answer: ApiAnswer, shown: str, redacted: Callable[[str], str]) -> None:
+def raise_if_graphql_errors(request: ApiRequest, answer: ApiAnswer, shown: str, redacted: Callable[[str], str]) -> None:
     """Raise GraphQLError if *answer* has GraphQL errors, even beside data."""
     errors: Any = answer.at("/errors") if request.graphql is not None else None
     if errors:
-        reason = error_message_in(errors, redacted)
+        reason = redacted_error_message_in_json(errors, redacted)
         message = f"answered with GraphQL errors: {reason or 'without a message'}"
-        raise GraphQLError(message, error_codes_of_query(request, answer), where=shown)
+        raise GraphQLError(message, graphql_error_codes_if_query(request, answer), where=shown)
 
 
 SHOWN = 300  # characters
@@ -66,10 +66,10 @@ _NAMES = ("o:errordetails", "detail", "title", "message", "text", "error_descrip
 _PERSONAL = re.compile(r"[^\s@]+@[^\s@]+|\+?\d(?:[\s()/.-]?\d){5,}")  # mail addresses, telephone and other numbers
 
 
-def error_reason(body: bytes, content_type: str, redacted: Callable[[str], str]) -> str:
+def redacted_error_message_of_body(body: bytes, content_type: str, redacted: Callable[[str], str]) -> str:
     """Return the message of an error answer, at most `SHOWN` characters, without credentials and personal data."""
     try:
-        return error_message_in(exact_json.loads(body), redacted)
+        return redacted_error_message_in_json(exact_json.loads(body), redacted)
     except ValueError:
         text = body[:_LONGEST].decode(errors="replace")
     if "html" in content_type.lower():
@@ -78,7 +78,7 @@ def error_reason(body: bytes, content_type: str, redacted: Callable[[str], str])
     return _redacted_and_shortened(text, redacted) if content_type.lower().startswith("text/plain") else ""
 
 
-def error_message_in(document: Any, redacted: Callable[[str], str]) -> str:
+def redacted_error_message_in_json(document: Any, redacted: Callable[[str], str]) -> str:
     """Return the messages of *document* or, if it has none at the top, of inner members such as ``userErrors``."""
     texts = (
         (*_messages(document, 3),)
@@ -132,12 +132,12 @@ def _messages_by_member(name: str, value: Any) -> Iterator[str]:
                 yield f"{member}: {message.strip()}"
 
 
-def raise_json_rpc_error(request: ApiRequest, answer: ApiAnswer, shown: str, redacted: Callable[[str], str]) -> None:
+def raise_if_json_rpc_error(request: ApiRequest, answer: ApiAnswer, shown: str, redacted: Callable[[str], str]) -> None:
     call = request.json
     if not (isinstance(call, dict) and isinstance(call.get("method"), str) and ("jsonrpc" in call or "params" in call)):
         return
     if (error := answer.at("/error")) and answer.at("/result") is None:
         found = [error, error.get("data")] if isinstance(error, dict) else [error]
         code = f" {error['code']}" if isinstance(error, dict) and isinstance(error.get("code"), int) else ""
-        reason = error_message_in(found, redacted) or "without a message"
+        reason = redacted_error_message_in_json(found, redacted) or "without a message"
         raise RemoteError(f"answered with the JSON-RPC error{code}: {reason}", where=shown, code="answer_failed")

@@ -76,7 +76,7 @@ class Rule:
         return list(self.on.values())
 
 
-class StoredRows:
+class RowsStoredForJoin:
     def __init__(self, columns: Sequence[str] | None, work: Path) -> None:
         self._columns, self._work = columns, work
         self._parts: list[Path] = []
@@ -125,7 +125,11 @@ class Joiner:
     """Adds the columns of look-ups and joins to rows. A look-up may use the columns of an earlier one."""
 
     def __init__(
-        self, lookups: Mapping[str, Rule], joins: Mapping[str, Rule], stored: Mapping[str, StoredRows], work: Path
+        self,
+        lookups: Mapping[str, Rule],
+        joins: Mapping[str, Rule],
+        stored: Mapping[str, RowsStoredForJoin],
+        work: Path,
     ) -> None:
         self._lookups, self._joins, self._stored, self._work = lookups, joins, stored, work
         self._seen: dict[str, list[pl.DataFrame]] = {name: [] for name in joins}  # keys of the main source
@@ -136,12 +140,12 @@ class Joiner:
         """Yield *rows* with all columns, in chunks. A look-up file with different rows of one key is refused."""
         for chunk in rows.iter_slices(AT_ONCE):
             for name, rule in self._lookups.items():
-                chunk = self._with_look_up(chunk, name, rule)  # noqa: PLW2901  each adds columns
+                chunk = self._add_lookup_columns(chunk, name, rule)  # noqa: PLW2901  each adds columns
             for name, rule in self._joins.items():
-                chunk = self._with_join(chunk, name, rule)  # noqa: PLW2901
+                chunk = self._add_joined_rows_column(chunk, name, rule)  # noqa: PLW2901
             yield chunk
 
-    def orphans(self, columns: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
+    def joined_rows_without_main_row(self, columns: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
         """Yield the new joined rows without a main row, by file, one for each record. Too many, or all, are refused."""
         for name, rule in self._joins.items():
             seen = pl.concat(
@@ -156,7 +160,7 @@ class Joiner:
                     hint="check that 'on' names the right columns, and that the files belong together",
                     code="join_failed",
                 )
-            yield from self._orphan_rows(rows, name, rule, columns)
+            yield from self._records_of_rows_without_main_row(rows, name, rule, columns)
 
     def look_ups_without_any_row(self) -> Iterator[tuple[str, int]]:
         """Yield the look-ups that have found none of several keys, and how many.
@@ -167,7 +171,7 @@ class Joiner:
             if number > 1 and not self._matched[name]:
                 yield name, number
 
-    def _orphan_rows(
+    def _records_of_rows_without_main_row(
         self, rows: pl.DataFrame, name: str, rule: Rule, columns: Sequence[str]
     ) -> Iterator[tuple[str, pl.DataFrame]]:
         if not rows.height:
@@ -181,13 +185,13 @@ class Joiner:
         for (file,), part in grouped.group_by(FILE, maintain_order=True):
             yield str(file), part.drop(FILE)
 
-    def _with_look_up(self, rows: pl.DataFrame, name: str, rule: Rule) -> pl.DataFrame:
+    def _add_lookup_columns(self, rows: pl.DataFrame, name: str, rule: Rule) -> pl.DataFrame:
         keys_of_rows = _distinct_keys(rows, rule)
         found = self._stored[name].rows_matching(keys_of_rows, rule)
         self._looked_up[name] += keys_of_rows.height
         self._matched[name] = self._matched[name] or found.height > 0
         newest = found.unique(column_expressions_by_exact_names(rule.theirs), keep="last", maintain_order=True)
-        _refuse_contradictory_lookup_rows(found, name, rule)
+        _raise_if_lookup_rows_contradict(found, name, rule)
         text = [column for column in newest.columns if column not in {FILE, NUMBER, LINE}]
         # the columns of the key stay, under the name of the look-up as well
         keys = {internal_column_name(str(number)): theirs for number, theirs in enumerate(rule.theirs)}
@@ -201,7 +205,7 @@ class Joiner:
         is_named = pl.all_horizontal(column.fill_null("") != "" for column in ours)
         return joined.with_columns(pl.when(is_named).then(pl.col(name).fill_null("missing")).alias(name))
 
-    def _with_join(self, rows: pl.DataFrame, name: str, rule: Rule) -> pl.DataFrame:
+    def _add_joined_rows_column(self, rows: pl.DataFrame, name: str, rule: Rule) -> pl.DataFrame:
         keys = _distinct_keys(rows, rule)
         self._seen[name].append(keys)
         found = self._stored[name].rows_matching(keys, rule)
@@ -261,7 +265,7 @@ def _newest_file_rows_per_record(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame
     return rows.filter(is_newest | pl.col(_PROBLEM).is_not_null())
 
 
-def _refuse_contradictory_lookup_rows(found: pl.DataFrame, name: str, rule: Rule) -> None:
+def _raise_if_lookup_rows_contradict(found: pl.DataFrame, name: str, rule: Rule) -> None:
     text = [column for column in found.columns if column not in {FILE, NUMBER, LINE}]
     differing = found.filter(
         pl.struct(column_expressions_by_exact_names(text))
@@ -312,7 +316,7 @@ class Joined:
     columns: Sequence[str] | None
 
 
-def _numbered_among_those_of_its_name(files: Sequence[TakenFile]) -> Iterator[tuple[TakenFile, str]]:
+def _files_with_number_among_same_names(files: Sequence[TakenFile]) -> Iterator[tuple[TakenFile, str]]:
     """Yield each file, and what tells it from earlier ones of its name, which were replaced: `` (2)`` for the second.
 
     Rows of joined files are recognized by the name of their file.
@@ -403,7 +407,7 @@ class JoinedFiles:
         joiner = Joiner(*rules, stored, self._run.work)
         proof = self._combined_proof(read, others)
         columns: list[str] = []
-        for file, number in _numbered_among_those_of_its_name(read):
+        for file, number in _files_with_number_among_same_names(read):
             unread = self._main.source.proof(file).unread
             for name, rows in self._main.source.rows(file):
                 for chunk in joiner.add_columns(self._main.prepare(rows)):
@@ -412,7 +416,7 @@ class JoinedFiles:
                         unread = self._main.source.proof(file).unread
                         proof = replace(proof, unread=self._unread_text(read, others))
                     yield RawBatch(f"{name}{number}", chunk, proof=proof)
-        for source, rows in joiner.orphans(columns):
+        for source, rows in joiner.joined_rows_without_main_row(columns):
             yield RawBatch(source, rows[[*columns, LINE]], proof=proof)
         for name, keys in joiner.look_ups_without_any_row():
             text = (
@@ -421,13 +425,13 @@ class JoinedFiles:
             hint = "check that 'on' names the right columns, and that the files belong together"
             self._run.warn(self._main.stream_id.stream, f"{text}: {hint}", code="join_failed")
 
-    def _store_rows(self, name: str, other: Joined, files: Sequence[TakenFile]) -> StoredRows:
+    def _store_rows(self, name: str, other: Joined, files: Sequence[TakenFile]) -> RowsStoredForJoin:
         if not files:
             raise self._no_file_error(other.part)
-        stored = StoredRows(other.columns, self._run.work)
+        stored = RowsStoredForJoin(other.columns, self._run.work)
         # rows of a finished file without a row of the main source were reported when it was new
         reported = () if self._snapshot else other.part.source.finished_before(other.part.stream_id)
-        ordered = _numbered_among_those_of_its_name(other.part.source.in_order(files))
+        ordered = _files_with_number_among_same_names(other.part.source.in_order(files))
         for number, (file, of_name) in enumerate(ordered):
             for name_of_file, rows in other.part.source.rows(file):
                 source = f"{name_of_file}{of_name}"

@@ -80,7 +80,7 @@ class NameReading(Struct, frozen=True):
     positions: Mapping[str, Position]
 
 
-class NaturalNames:
+class DatesAndNumbersInNames:
     """The readings of names. The times of all *files* help to choose one; dates far after *now* are not accepted."""
 
     def __init__(self, files: Iterable[TimedName], now: datetime) -> None:
@@ -137,7 +137,7 @@ def is_base_with_version_mark(base: str, other: str) -> bool:
     return bool(_MARK.fullmatch(added)) and not edge.isdigit() and not edge.isalpha()
 
 
-def pairs_with_version_mark(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+def pairs_of_base_and_versioned_names(names: Iterable[str]) -> Iterator[tuple[str, str]]:
     stems = {name: _SUFFIX.sub("", name) for name in names}
     for step in (1, -1):
         bases = list[str]()  # each begins with the one before
@@ -284,7 +284,7 @@ def _template_text(reading: NameReading, names: Sequence[tuple[str, ...]]) -> st
         field = (
             f"{{date:{form}}}"
             if form
-            else f"{{time:{_twelve_hour_format(numbers[0])}}}"
+            else f"{{time:{_strptime_format_of_twelve_hour_times(numbers[0])}}}"
             if kind == "half_day"
             else "{number}"
         )
@@ -299,7 +299,7 @@ def _strptime_code_for_texts(code: str, texts: Sequence[str]) -> str:
     return code.replace("%", "%-") if min(map(len, texts)) < 2 else code
 
 
-def _twelve_hour_format(texts: Sequence[str]) -> str:
+def _strptime_format_of_twelve_hour_times(texts: Sequence[str]) -> str:
     first = re.findall("[0-9]+", texts[0])
     if len(first) == 1 and len(first[0]) > 2:
         return "%I%M%S"[: len(first[0])] + texts[0][len(first[0]) : -2] + "%p"
@@ -377,7 +377,7 @@ class NameTemplate(Struct, frozen=True):
         return tuple(moments["date"]), tuple(moments["time"]), tuple(numbers), number
 
 
-def parse_templates(texts: Sequence[str], *, ignore_case: bool = False) -> tuple[NameTemplate, ...]:
+def parse_name_templates(texts: Sequence[str], *, ignore_case: bool = False) -> tuple[NameTemplate, ...]:
     """Parse templates that are compared with each other. Raises ValueError if they cannot order files."""
     templates = tuple(NameTemplate.from_text(text, ignore_case=ignore_case) for text in texts)
     if not templates or (len(templates) == 1 and not templates[0].has_order_field):
@@ -408,11 +408,11 @@ def _field_pattern(kind: str, form: str) -> str:
         pattern += _literal_pattern(form[end : code.start()]) + _CODES[code[0]]
         end = code.end()
         codes.add(code[0])
-    _check_format_codes(kind, form, codes)
+    _raise_if_format_codes_are_unusable(kind, form, codes)
     return pattern + _literal_pattern(form[end:])
 
 
-def _check_format_codes(kind: str, form: str, codes: set[str]) -> None:
+def _raise_if_format_codes_are_unusable(kind: str, form: str, codes: set[str]) -> None:
     if kind == "time":
         if not codes or codes - _TIME_CODES:
             raise ValueError(f"{form!r} is not a time; use {{time:%H%M}}, or {{date:%Y%m%d%H%M}} for both together")
@@ -443,7 +443,7 @@ _NO_RANK: Rank = ((), (), (), 0)
 
 
 def _checked_templates(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    parse_templates([value] if isinstance(value, str) else value)
+    parse_name_templates([value] if isinstance(value, str) else value)
     return value
 
 
@@ -484,7 +484,7 @@ class FileOrder:
         self.declared, self.snapshot, self.ignore_case = declared, snapshot, ignore_case
         self.parts = snapshot and parts
         self._templates = (
-            parse_templates(
+            parse_name_templates(
                 [declared.name] if isinstance(declared.name, str) else declared.name, ignore_case=ignore_case
             )
             if isinstance(declared, NameOrder)
@@ -517,26 +517,26 @@ class FileOrder:
         moment = datetime.combine(rank[0][0], rank[1][0].time()) if rank[1] else rank[0][0]
         return moment.isoformat().removesuffix("T00:00:00")
 
-    def refuse_future(self, file: Dated, now: datetime) -> None:
+    def raise_if_file_is_in_future(self, file: Dated, now: datetime) -> None:
         """Refuse a file with a time of change, or a date in its name, after which all others would count as older."""
-        if (reason := self._future_text(file, now)) is None:
+        if (reason := self._reason_if_in_future(file, now)) is None:
             return
         where = file.path if isinstance(file, RemoteFile) else file.name
         if self._templates is None:
             hint = (
                 "give it the time at which it was written ('touch -d TIME FILE'; if no newer file is there, upload it "
-                f"again), or order files by their names: {_name_order_example(file, now)}"
+                f"again), or order files by their names: {_example_of_declared_name_order(file, now)}"
             )
         else:
             hint = f"correct its name, or the form of the names in 'order'; or declare {_BY_TIME}"
         raise RefusedError(reason, where=where, hint=hint, code="file_order_unclear")
 
-    def refuse_behind_future(self, file: FileFacts, known: FileFacts, now: datetime) -> None:
+    def raise_if_known_file_is_in_future(self, file: FileFacts, known: FileFacts, now: datetime) -> None:
         """Refuse *file*, which counts as older than the *known* one, if the place of that one is in the future."""
-        if (reason := self._future_text(known, now)) is not None:
-            raise self._behind_future_error(known, file, reason, now)
+        if (reason := self._reason_if_in_future(known, now)) is not None:
+            raise self._older_than_future_file_error(known, file, reason, now)
 
-    def _future_text(self, file: Dated, now: datetime) -> str | None:
+    def _reason_if_in_future(self, file: Dated, now: datetime) -> str | None:
         """Return what is wrong with the place of *file*, which is in the future; None if it is not, or has no place."""
         if self.declared == "any":
             return None
@@ -553,7 +553,7 @@ class FileOrder:
     def newest(self, files: Sequence[RemoteFile], now: datetime) -> RemoteFile:
         compared = self._comparison_strategy(files, now)
         newest = max(files, key=compared.sort_key)
-        self.refuse_future(newest, now)
+        self.raise_if_file_is_in_future(newest, now)
         for file in files:
             if file is not newest and (fault := compared.why_not_newer(file, newest)):
                 raise self._order_refusal_error(fault, file, newest, compared, now)
@@ -574,7 +574,9 @@ class FileOrder:
     def is_older(self, one: FileFacts, other: FileFacts, now: datetime) -> bool:
         return self._comparison_strategy([one, other], now).why_not_newer(other, one) == "older"
 
-    def follows(self, one: FileFacts, last: FileFacts, known: Iterable[FileFacts], now: datetime) -> bool:
+    def is_newer_version_or_later_file(
+        self, one: FileFacts, last: FileFacts, known: Iterable[FileFacts], now: datetime
+    ) -> bool:
         """Return whether *one* is the newer version of *last*, or a later file.
 
         If only the times say so, one of the *known* files must have an earlier name of the same form: then *one* is not
@@ -596,7 +598,7 @@ class FileOrder:
             for each in known
         )
 
-    def refuse_older(
+    def raise_if_unread_file_is_not_newer(
         self,
         unread: Sequence[FileFacts],
         known: Sequence[FileFacts],
@@ -616,12 +618,12 @@ class FileOrder:
         again = {facts.content_hash for facts in unread if facts.content_hash in before}.difference(returned)
         new = [facts for facts in unread if facts.content_hash not in again]
         for facts in new:
-            self.refuse_future(facts, now)
+            self.raise_if_file_is_in_future(facts, now)
         replaced = {facts.name for facts in new}  # which shows that a time in the future was wrong
         before = {
             content: facts
             for content, facts in before.items()
-            if facts.name not in replaced or self._future_text(facts, now) is None
+            if facts.name not in replaced or self._reason_if_in_future(facts, now) is None
         }
         compared = self._comparison_strategy([*before.values(), *unread], now)
         for first, second in compared.pairs_to_compare(new):
@@ -646,8 +648,8 @@ class FileOrder:
         Dates count first, and then numbers; a member with the mark of a version follows the one without it. Times count
         only where all names have the same dates and numbers: those of members may be when they were packed.
         """
-        read = NaturalNames([TimedName(name, archive.modified_epoch_s) for name in times], now)
-        bases = {other: base for base, other in pairs_with_version_mark(read)}
+        read = DatesAndNumbersInNames([TimedName(name, archive.modified_epoch_s) for name in times], now)
+        bases = {other: base for base, other in pairs_of_base_and_versioned_names(read)}
         by_time = len({read.position_in_first_reading(name) for name in times}) == 1
 
         def key(name: str) -> tuple[Any, ...]:
@@ -657,23 +659,25 @@ class FileOrder:
 
         return key
 
-    def _comparison_strategy(self, files: Iterable[Dated], now: datetime) -> _ByTime | _ByRank | _ByNameAndTime:
+    def _comparison_strategy(
+        self, files: Iterable[Dated], now: datetime
+    ) -> _OrderByTime | _OrderByTemplateRank | _OrderByNameAndTime:
         if self._templates is not None:
-            return _ByRank(self)
-        return _ByNameAndTime(files, now) if self.declared is None else _ByTime()
+            return _OrderByTemplateRank(self)
+        return _OrderByNameAndTime(files, now) if self.declared is None else _OrderByTime()
 
     def _order_refusal_error(
         self,
         fault: Fault,
         first: Dated,
         second: Dated,
-        compared: _ByTime | _ByRank | _ByNameAndTime,
+        compared: _OrderByTime | _OrderByTemplateRank | _OrderByNameAndTime,
         now: datetime,
         *,
         taken: bool = False,
     ) -> RefusedError:
-        if taken and (reason := self._future_text(first, now)) is not None:
-            return self._behind_future_error(first, second, reason, now)
+        if taken and (reason := self._reason_if_in_future(first, now)) is not None:
+            return self._older_than_future_file_error(first, second, reason, now)
         where = second.path if isinstance(second, RemoteFile) else second.name
         other = ("the snapshot " if self.snapshot and taken else "") + f"{first.name!r}"
         other += " taken in before" if taken else ""
@@ -695,29 +699,29 @@ class FileOrder:
             message, where=where, hint=compared.advice(first.name, second.name, fault), code="file_order_unclear"
         )
 
-    def _behind_future_error(self, known: Dated, file: Dated, reason: str, now: datetime) -> RefusedError:
+    def _older_than_future_file_error(self, known: Dated, file: Dated, reason: str, now: datetime) -> RefusedError:
         message = f"counts as older than {known.name!r} taken in before, but {reason}"
         if self._templates is None:
-            hint = f"order files by their names: {_name_order_example(file, now)}"
+            hint = f"order files by their names: {_example_of_declared_name_order(file, now)}"
             hint += "" if self.snapshot else "; or declare 'order: any' if no record is in two files"
         else:
             hint = f"declare {_BY_TIME}"
         return RefusedError(message, where=file.name, hint=hint, code="file_order_unclear")
 
 
-def _name_order_example(file: Dated, now: datetime) -> str:
-    names = NaturalNames([TimedName(file.name, min(file.modified_epoch_s, int(now.timestamp())))], now)
+def _example_of_declared_name_order(file: Dated, now: datetime) -> str:
+    names = DatesAndNumbersInNames([TimedName(file.name, min(file.modified_epoch_s, int(now.timestamp())))], now)
     if dated := [text for text in names.suggested_templates(file.name) if "{date:" in text]:
         return f'order: {{name: "{dated[0]}"}}'
     return f"ask the sender for names with a date, and declare their form, {_EXAMPLE}"
 
 
-def _later_by_time(first: Dated, second: Dated) -> int:
+def _compare_modification_times(first: Dated, second: Dated) -> int:
     """Return whether *second* was changed after *first* (1), before it (-1), or in the same second (0)."""
     return (second.modified_epoch_s > first.modified_epoch_s) - (second.modified_epoch_s < first.modified_epoch_s)
 
 
-class _ByTime:
+class _OrderByTime:
     def sort_key(self, file: Dated) -> Any:
         return file.modified_epoch_s
 
@@ -748,7 +752,7 @@ class _ByTime:
         return f"files were changed in the same second: declare the order of their names, {_EXAMPLE}"
 
 
-class _ByRank(_ByTime):
+class _OrderByTemplateRank(_OrderByTime):
     def __init__(self, order: FileOrder) -> None:
         self._order = order
 
@@ -758,7 +762,7 @@ class _ByRank(_ByTime):
     def why_not_newer(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
         one, other = (self._order.rank_by_templates(file.name) or _NO_RANK for file in (first, second))
         if one != other:
-            later = _later_by_time(first, second)
+            later = _compare_modification_times(first, second)
             if later == (-1 if one < other else 1) and self._order.may_have_begun_anew(first.name, second.name):
                 return "disagree"
             return "older" if other < one else None
@@ -774,16 +778,16 @@ class _ByRank(_ByTime):
         return "use a template in which they differ, or a pattern for `files` that matches one of them"
 
 
-class _ByNameAndTime(_ByTime):
+class _OrderByNameAndTime(_OrderByTime):
     def __init__(self, files: Iterable[Dated], now: datetime) -> None:
-        self._names = NaturalNames([TimedName(file.name, file.modified_epoch_s) for file in files], now)
-        self._extended = set(pairs_with_version_mark(self._names))
+        self._names = DatesAndNumbersInNames([TimedName(file.name, file.modified_epoch_s) for file in files], now)
+        self._extended = set(pairs_of_base_and_versioned_names(self._names))
 
     def sort_key(self, file: Dated) -> Any:
         return file.modified_epoch_s, self._names.shape(file.name), self._names.position_in_first_reading(file.name)
 
     def why_not_newer(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
-        later = _later_by_time(first, second)
+        later = _compare_modification_times(first, second)
         if first.name == second.name:
             return "older" if later < 0 else None
         turns = (

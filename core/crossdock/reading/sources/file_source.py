@@ -38,21 +38,21 @@ from crossdock.reading.sources.file_spool import Spool
 from crossdock.reading.sources.found_expected_and_late_files import (
     NO_FILE_EXPECTED,
     Expectation,
-    LateError,
+    FileInInputReport,
+    LateFileError,
     LateFileWatch,
-    ReadFile,
     Wait,
-    listed_names_text,
-    passed_over_text,
+    comma_separated_first_names,
+    files_passed_over_text,
 )
 from crossdock.reading.sources.listed_and_known_files import (
-    YOUNG,
+    LEAST_AGE_WHEN_READ,
     FileListing,
     KnownFiles,
     StreamId,
     archive_finished_files,
     check_intake,
-    file_facts,
+    facts_of_listed_file,
 )
 from crossdock.reading.sources.manifests_and_done_markers import Manifest, ManifestEntry, read_manifest_entries
 from crossdock.reading.sources.run_and_stream_context import Look, SourceContext, os_errors_as_state_errors
@@ -188,10 +188,10 @@ class FileSource:
             kept=kept,
             ordered_by_rows=ordered_by_rows,
             takes_late=takes_late,
-            looked_twice=settle_s >= YOUNG.total_seconds(),
+            looked_twice=settle_s >= LEAST_AGE_WHEN_READ.total_seconds(),
         )
         self._files: list[TakenFile] | None = None
-        self._read: dict[StreamId, list[ReadFile]] = {}
+        self._read: dict[StreamId, list[FileInInputReport]] = {}
         self._failure: CrossdockError | None = None
         self._spool = Spool(run, reads_names=layout.depends_on_file_name)
         self._fetched: dict[RemoteFile, str] = {}  # names in the spool
@@ -202,7 +202,7 @@ class FileSource:
 
     @property
     def looks(self) -> Sequence[Look]:
-        return [self._listing.remember_files_before_pause] if self._files is None and self._failure is None else []
+        return [self._listing.list_files_before_pause] if self._files is None and self._failure is None else []
 
     def read(self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED) -> Iterator[RawBatch]:
         """Yield the rows of all files that *stream_id* has not finished: those of earlier runs, then by file name.
@@ -231,13 +231,13 @@ class FileSource:
         """
         taken = self._fetch_files_once_per_run(stream_id)
         facts = [file.facts for file in taken]
-        unread = self._known.unread_files_refusing_outdated(stream_id, facts)
+        unread = self._known.unread_files_or_raise_if_outdated(stream_id, facts)
         found = expectation.compare(self._run, stream_id.stream, facts, unread, self._files_pattern)
         finished = self.finished_before(stream_id) if unread else ()
         found.is_read_again = any(each.content_hash in finished for each in unread)
         self._read[stream_id] = found.files
-        if self._late_file_watch and self._late_file_watch.without:
-            self._run.note(stream_id.stream, self._late_file_watch.without)
+        if self._late_file_watch and self._late_file_watch.note_on_run_without_file:
+            self._run.note(stream_id.stream, self._late_file_watch.note_on_run_without_file)
         older = self._known.files_newly_passed_over(stream_id, self._listing.older)
         for note in self._listing.notes_on_skipped_files(
             older, self._known.names_skipped_by_content(stream_id, facts, self._copies)
@@ -247,7 +247,9 @@ class FileSource:
         return taken, [file for file in taken if file.facts.content_hash in wanted]
 
     def in_order(self, files: Sequence[TakenFile]) -> list[TakenFile]:
-        by_facts = dict(zip(self._known.as_they_were_known([file.facts for file in files]), files, strict=True))
+        by_facts = dict(
+            zip(self._known.with_former_times_if_only_redated([file.facts for file in files]), files, strict=True)
+        )
         return [by_facts[facts] for facts in self._order.sorted_oldest_first([*by_facts], self._run.clock.now())]
 
     def finished_before(self, stream_id: StreamId) -> Collection[str]:
@@ -279,9 +281,9 @@ class FileSource:
         for content_hash in self._known.hashes_of_unneeded_copies(self._taken_file_facts):
             self._spool.remove_copy(content_hash)
         if self._archive_to is not None and self._files is not None:
-            self._archive_finished(stream_id, self._archive_to)
+            self._archive_finished_files_or_note_failure(stream_id, self._archive_to)
 
-    def _archive_finished(self, stream_id: StreamId, folder: str) -> None:
+    def _archive_finished_files_or_note_failure(self, stream_id: StreamId, folder: str) -> None:
         """Move finished files. A failure is only noted, because their records are settled or kept."""
         try:
             with self._open_store() as store:
@@ -298,7 +300,7 @@ class FileSource:
         if not (self._spool.is_lasting and self._spool.fetched):
             return
         accepted = {facts.content_hash for facts in self._known.unfinished_files()}
-        finished = self._known.contents_finished_per_stream(self._taken_file_facts)
+        finished = self._known.content_hashes_finished_per_stream(self._taken_file_facts)
         for content_hash in self._spool.fetched - accepted - self._known.kept_copies().keys():
             done = [content_hash in each for each in finished]
             if not any(done) or all(done):
@@ -312,7 +314,7 @@ class FileSource:
             try:
                 files = self._fetch_files_or_raise_late(stream_id) if self._late_file_watch else self._fetch_new_files()
                 self._files = [TakenFile(facts) for facts in files]
-            except LateError:
+            except LateFileError:
                 self.forget_unaccepted()  # each attempt fetches a growing file once more
                 raise
             except CrossdockError as failure:
@@ -325,25 +327,29 @@ class FileSource:
 
         def take() -> list[FileFacts]:
             files = self._fetch_new_files()
-            self._known.unread_files_refusing_outdated(stream_id, files)  # a stale file does not end the wait
+            self._known.unread_files_or_raise_if_outdated(stream_id, files)  # a stale file does not end the wait
             return files
 
-        return self._late_file_watch.take_or_raise_until_deadline(take, self._known.has_new_file)
+        return self._late_file_watch.take_files_or_raise_late_error(take, self._known.has_new_file)
 
     def _fetch_new_files(self) -> list[FileFacts]:
         with os_errors_as_state_errors(self._run.spool):
             create_private_folder(self._run.spool)
         with self._open_store() as store:
             new = self._select_files_to_fetch(store)
-            if self._late_file_watch and self._late_file_watch.early and set(self._fetched).issuperset(new):
+            if (
+                self._late_file_watch
+                and self._late_file_watch.attempt_began_before_deadline
+                and set(self._fetched).issuperset(new)
+            ):
                 new = []  # nothing has arrived since the last attempt
             entries = self._read_manifest_entries(store, new)
             names = self._spool.fetch_or_use_in_place(store, new, lambda: self._known.accepted_sizes(new))
-            fetched = [file_facts(file, name, self._order) for file, name in zip(new, names, strict=True)]
+            fetched = [facts_of_listed_file(file, name, self._order) for file, name in zip(new, names, strict=True)]
             self._fetched.update(zip(new, names, strict=True))
             for facts in fetched if self._manifest else ():
                 entry = self._entries[facts.content_hash] = entries[facts.name]
-                entry.check_checksums(facts.name, self._spool.openable_file(facts.content_hash))
+                entry.raise_if_checksum_differs(facts.name, self._spool.openable_file(facts.content_hash))
         stored = self._known.files_with_spooled_copy(self._spool.has_copy)
         ordered = self._order.sorted_without_older_duplicates([*stored, *fetched], self._run.clock.now())
         self._copies = set(fetched).difference(ordered)
@@ -354,7 +360,7 @@ class FileSource:
                 self._warn_of_fewer_parts_than_before(ordered)
         elif self._order.snapshot:
             if fetched and ordered[-1] not in fetched:
-                self._order.refuse_behind_future(fetched[-1], ordered[-1], self._run.clock.now())
+                self._order.raise_if_known_file_is_in_future(fetched[-1], ordered[-1], self._run.clock.now())
             return ordered[-1:]
         return self._known.sorted_by_first_acceptance(ordered)
 
@@ -362,7 +368,7 @@ class FileSource:
         """Return what manifests state about *new* files, and warn of others that they name and that never came."""
         if self._manifest is None:
             return {}
-        there = self._listing.names_there() | self._known.accepted_names()
+        there = self._listing.names_at_last_listing() | self._known.accepted_names()
         entries, missing = read_manifest_entries(
             self._manifest, store, self._run, new, lambda name: self._listing.matches(name) and name not in there
         )
@@ -389,18 +395,18 @@ class FileSource:
         self._run.warn(stream_id.stream.partition(":")[0], text, code="file_missing")
 
     def _select_files_to_fetch(self, store: FileStore) -> list[RemoteFile]:
-        offered = self._listing.offered_files(store)
+        offered = self._listing.list_offered_files(store)
         if not offered and not self._listing.left_out and not self._late_file_watch:
-            self._note_for_all_streams(f"no file matches {self._files_pattern}")
+            self._add_note_to_all_streams(f"no file matches {self._files_pattern}")
         self._known.mark_still_listed(offered)
         self._listing.older.extend(
             passed := [file for file in offered if self._known.is_older_snapshot_passed_over(file)]
         )
         new = [file for file in self._known.files_to_fetch(offered, self._spool.has_copy) if file not in passed]
-        self._listing.wait_and_refuse_growing_files(store, new)
+        self._listing.pause_and_raise_if_files_grow(store, new)
         return new
 
-    def _note_for_all_streams(self, text: str) -> None:
+    def _add_note_to_all_streams(self, text: str) -> None:
         for stream in dict.fromkeys(each.stream for each in self._stream_ids):
             self._run.note(stream, text)
 
@@ -422,7 +428,7 @@ class FileSource:
             self._unwrapped[facts.content_hash] = sorted(found, key=lambda part: key(part.name))
             self._passed_over[facts.content_hash] = passed
             if passed.names:
-                self._note_for_all_streams(passed_over_text(passed.names, "its name does not match 'members'"))
+                self._add_note_to_all_streams(files_passed_over_text(passed.names, "its name does not match 'members'"))
         return self._unwrapped[facts.content_hash]
 
     def _read_frames(self, facts: FileFacts, leniencies: LeniencyCounts) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -435,7 +441,7 @@ class FileSource:
         facts, parts, rows = file.facts, list[tuple[str, Path]](), 0
         leniencies = file.leniencies = LeniencyCounts()
         entry = self._entries.get(facts.content_hash)
-        sums = StatedSums(facts.name, entry.where, entry.sums) if entry else None
+        sums = ColumnSumsStatedByManifest(facts.name, entry.where, entry.sums) if entry else None
         try:
             self._run.reading.mark_file_being_read(facts.name, facts.content_hash)
             is_no_change = self._empty == "no_change" and self._has_no_byte(facts)
@@ -450,7 +456,7 @@ class FileSource:
                     sums.add_rows(frame)
                 yield name, frame
             if entry and sums:
-                entry.check_fact(facts.name, "rows", rows)
+                entry.raise_if_fact_differs(facts.name, "rows", rows)
                 sums.check()
             if self._order.snapshot and not rows and self._empty != "all_gone":
                 hint = "check the export; a file without rows does not show that records are gone"
@@ -460,11 +466,11 @@ class FileSource:
             raise
         file.parts, file.rows = parts, rows
         if leniencies or is_no_change:
-            self._note_for_all_streams(f"{facts.name}: {leniencies or 'has no byte, which means no change'}")
+            self._add_note_to_all_streams(f"{facts.name}: {leniencies or 'has no byte, which means no change'}")
 
     def _has_no_byte(self, facts: FileFacts) -> bool:
         """Return whether a file is empty, also where programs have packed nothing: gzip makes 20 bytes of it."""
-        return not facts.size or not any(map(_has_content, self._unwrapped_contents(facts)))
+        return not facts.size or not any(map(_has_any_byte, self._unwrapped_contents(facts)))
 
     def _row_rereader(self, facts: FileFacts, name: str) -> Again:
         layout = self._layout
@@ -494,15 +500,15 @@ class FileSource:
         if facts.content_hash not in self._unwrapped:  # a join asks for the proof before it reads
             self._run.reading.mark_file_being_read(facts.name, facts.content_hash)
             self._unwrapped_contents(facts)
-        return listed_names_text(self._passed_over[facts.content_hash].lookalikes)
+        return comma_separated_first_names(self._passed_over[facts.content_hash].lookalikes)
 
 
-def _has_content(part: NamedFile) -> bool:
+def _has_any_byte(part: NamedFile) -> bool:
     with open_and_unpack_if_gzip(part.content, name=part.name) as stream:
         return bool(stream.read(1))
 
 
-class StatedSums:
+class ColumnSumsStatedByManifest:
     def __init__(self, file: str, where: str, sums: Mapping[str, str]) -> None:
         self._file, self._where = file, where
         self._stated = {column: Decimal(text) for column, text in sums.items()}

@@ -19,7 +19,7 @@ from crossdock.reading.transport.file_store import (
     LocalStore,
     RemoteFile,
     Sink,
-    change_since_listed,
+    reason_if_file_changed_since_listed,
 )
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.author_code_errors import convert_author_errors
@@ -82,7 +82,7 @@ class Spool:
     def _fetch_and_hash(self, store: FileStore, file: RemoteFile, *sinks: Sink) -> str:
         self._run.progress.begin(f"fetching {file.name}", file.size, "bytes")
         hashing = self._new_hashing_sink(file.name, *sinks)
-        fetch_whole_file(store, file, hashing, self._run.spool, self._run.progress.advance)
+        fetch_file_or_raise_if_size_differs(store, file, hashing, self._run.spool, self._run.progress.advance)
         return hashing.sum.hexdigest()
 
     def _new_hashing_sink(self, name_in_store: str, *sinks: Sink) -> _HashingSink:
@@ -113,18 +113,18 @@ class Spool:
         (self._run.spool / name).unlink(missing_ok=True)
 
 
-def fetch_whole_file(
+def fetch_file_or_raise_if_size_differs(
     store: FileStore, file: RemoteFile, sink: Sink, folder: Path, progress: Callable[[int], None] | None = None
 ) -> None:
     """Fetch *file* to *sink*, which writes to *folder*. A file of another size than was listed is refused."""
-    written = _CountingSink(sink, folder, at_most=file.size + _BEYOND)
+    written = _SizeLimitingSink(sink, folder, at_most=file.size + _BEYOND)
     with convert_author_errors("fetch", file.path, code=store):
         store.fetch(file, written, progress)
-    if reason := change_since_listed(file, file, WHILE_READ, read=written.size):
+    if reason := reason_if_file_changed_since_listed(file, file, WHILE_READ, read=written.size):
         raise RefusedError(f"file {file.path!r} {reason}", hint=CHANGED_HINT, code="file_changed")
 
 
-class _CountingSink:
+class _SizeLimitingSink:
     """Passes on what a store writes, and counts it: the store of an author may never end."""
 
     def __init__(self, sink: Sink, folder: Path, *, at_most: int) -> None:

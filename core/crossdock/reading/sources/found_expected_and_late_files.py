@@ -1,7 +1,7 @@
 """The files that a stream found in a run, as its report tells them; whether it must find a new one; and how long it
 waits.
 
-A source never waits until its file arrives. It raises `LateError` and is called again, so that other streams can run
+A source never waits until its file arrives. It raises `LateFileError` and is called again, so that other streams can run
 meanwhile, nothing stays open, and the run can be interrupted.
 """
 
@@ -28,7 +28,7 @@ InputState = Literal["new", "unchanged", "none"]
 ``none``: no new file."""
 
 
-class ReadFile(Struct):
+class FileInInputReport(Struct):
     """A file that was read; *rows* is None if its content was known, so that it was not parsed."""
 
     name: str
@@ -42,13 +42,13 @@ class InputFacts(Struct):
     """
 
     state: InputState
-    files: list[ReadFile] = field(default_factory=list)
+    files: list[FileInInputReport] = field(default_factory=list)
     newest: tuple[str, datetime] | None = None
     has_arrived: bool = False
     is_read_again: bool = False
     first_read_at: Mapping[str, datetime] = {}
 
-    def first_reading_of(self, source: str) -> datetime | None:
+    def first_read_time_of(self, source: str) -> datetime | None:
         """Return when an earlier run has first read *source*, a file or ARCHIVE/MEMBER; None if none has."""
         return self.first_read_at.get(source) or self.first_read_at.get(source.partition("/")[0])
 
@@ -62,7 +62,7 @@ class InputFacts(Struct):
         }
 
 
-def input_facts_of_stream(
+def report_of_stream_input(
     known: Sequence[FileFacts],
     taken: Iterable[FileFacts],
     unread: Sequence[FileFacts],
@@ -71,18 +71,18 @@ def input_facts_of_stream(
     """Describe the input of a stream. *taken* are the files of this run; it has not finished the *unread* ones."""
     latest = newest_accepted_file(known)
     newest = (latest.name, latest.modified_at) if latest else None
-    listed_before = {*(known_file_description(facts) for facts in known if not facts.is_read_again), *passed}
-    arrived = [facts for facts in taken if known_file_description(facts) not in listed_before]
+    listed_before = {*(name_size_and_time_of_known_file(facts) for facts in known if not facts.is_read_again), *passed}
+    arrived = [facts for facts in taken if name_size_and_time_of_known_file(facts) not in listed_before]
     if unread:
-        read = [ReadFile(facts.name, None) for facts in unread]
+        read = [FileInInputReport(facts.name, None) for facts in unread]
         return InputFacts(
-            "new", read, newest, has_arrived=bool(arrived), first_read_at=_first_acceptance_by_name(known, unread)
+            "new", read, newest, has_arrived=bool(arrived), first_read_at=_first_acceptance_time_by_name(known, unread)
         )
-    files = [ReadFile(facts.name, None) for facts in arrived]
+    files = [FileInInputReport(facts.name, None) for facts in arrived]
     return InputFacts("unchanged" if arrived else "none", files, newest, has_arrived=bool(arrived))
 
 
-def _first_acceptance_by_name(known: Sequence[FileFacts], unread: Sequence[FileFacts]) -> dict[str, datetime]:
+def _first_acceptance_time_by_name(known: Sequence[FileFacts], unread: Sequence[FileFacts]) -> dict[str, datetime]:
     wanted, found = {(facts.name, facts.content_hash) for facts in unread}, dict[str, datetime]()
     for facts in known:
         if facts.accepted_at is not None and (facts.name, facts.content_hash) in wanted:
@@ -94,16 +94,16 @@ def newest_accepted_file(files: Iterable[FileFacts]) -> FileFacts | None:
     return max(files, key=lambda facts: (facts.accepted_at or facts.modified_at, facts.modified_at), default=None)
 
 
-def listed_names_text(names: Sequence[str]) -> str:
+def comma_separated_first_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
     return f"{', '.join(names[:LISTED])}{more}"
 
 
-def passed_over_text(names: Sequence[str], reason: str) -> str:
-    return f"passed over {listed_names_text(names)}: {reason}"
+def files_passed_over_text(names: Sequence[str], reason: str) -> str:
+    return f"passed over {comma_separated_first_names(names)}: {reason}"
 
 
-def known_file_description(facts: FileFacts) -> FileDescription:
+def name_size_and_time_of_known_file(facts: FileFacts) -> FileDescription:
     return facts.name, facts.size, facts.modified_at
 
 
@@ -135,7 +135,7 @@ class Wait(ConfigModel):
     """What to do when no file has arrived: run ``without`` one, or fail with exit 3."""
 
     @model_validator(mode="after")
-    def _check_until_or_for(self) -> Self:
+    def _raise_unless_either_until_or_for(self) -> Self:
         if (self.until is None) == (self.for_ is None):
             raise ValueError("needs either until or for, but not both")
         return self
@@ -159,7 +159,7 @@ class Wait(ConfigModel):
         return next(instant for instant in (local.astimezone(UTC) for local in shown) if instant >= since)
 
 
-class LateError(UnavailableError):
+class LateFileError(UnavailableError):
     """The expected file has not arrived, and there is time left. After *pause*, try again."""
 
     code = "file_missing"
@@ -178,10 +178,10 @@ class LateFileWatch:
         self._deadline = self._monotonic_now + (deadline - run.clock.now())  # by the monotonic clock
         self._until = instant_text(deadline.astimezone(patience.zone))
         self._again = timedelta()
-        self._late: LateError | None = None
-        self.early, self.without = True, ""
+        self._late: LateFileError | None = None
+        self.attempt_began_before_deadline, self.note_on_run_without_file = True, ""
 
-    def take_or_raise_until_deadline(self, take: Callable[[], T], arrived: Callable[[T], bool]) -> T:
+    def take_files_or_raise_late_error(self, take: Callable[[], T], arrived: Callable[[T], bool]) -> T:
         """Call *take* and return its result if *arrived* is true of it or the time is over.
 
         While there is time left, a refused file, such as one that still grows, and an unavailable server count as late.
@@ -193,35 +193,35 @@ class LateFileWatch:
         if self._late is not None and self._monotonic_now < self._again:
             raise self._late
         left = self._deadline - self._monotonic_now  # before the attempt, so that one follows the deadline
-        self.early = left > timedelta()
+        self.attempt_began_before_deadline = left > timedelta()
         try:
             taken = take()
         except (RefusedError, UnavailableError) as failure:
-            if self.early:
+            if self.attempt_began_before_deadline:
                 raise self._late_error(f"{failure.where or self._files}: {failure.message}", left) from failure
             raise
         if arrived(taken):
             return taken
-        if self.early:
+        if self.attempt_began_before_deadline:
             raise self._late_error(f"{self._files}: no new file", left)
         if self._wait.then == "fail":
             hint = "ask the sender; run 'crossdock sync' when it has arrived, or set 'then: without' to do without it"
             raise UnavailableError(
                 f"no new file arrived by {self._until}", where=self._files, hint=hint, code="file_missing"
             )
-        self.without = f"no new file {self._files} until {self._until}; continued without it"
+        self.note_on_run_without_file = f"no new file {self._files} until {self._until}; continued without it"
         return taken
 
     @property
     def _monotonic_now(self) -> timedelta:
         return timedelta(seconds=self._run.clock.monotonic())
 
-    def _late_error(self, reason: str, left: timedelta) -> LateError:
+    def _late_error(self, reason: str, left: timedelta) -> LateFileError:
         if self._late is None:
             self._run.note("", f"{reason}; waiting until {self._until}")
         pause = min(self._wait.pause, left)
         self._again = self._monotonic_now + pause
-        self._late = LateError(f"waiting until {self._until}", where=self._files, pause=pause)
+        self._late = LateFileError(f"waiting until {self._until}", where=self._files, pause=pause)
         return self._late
 
 
@@ -234,7 +234,7 @@ def has_file_arrived_since_due(
     accepted = (facts.accepted_at for files in known for facts in files)
     if any(at is not None and at >= run.patience.since for at in accepted):
         return True
-    return snapshot and all(input_facts_of_stream(files, taken, ()).has_arrived for files in known)
+    return snapshot and all(report_of_stream_input(files, taken, ()).has_arrived for files in known)
 
 
 _UNITS = "mhd"
@@ -291,9 +291,9 @@ class Expectation:
     def compare(
         self, run: SourceContext, stream: str, taken: Sequence[FileFacts], unread: Sequence[FileFacts], files: str
     ) -> InputFacts:
-        """Report to *run* what *stream* found and misses; for arguments see `input_facts_of_stream` and `violation`."""
+        """Report to *run* what *stream* found and misses; for arguments see `report_of_stream_input` and `violation`."""
         known = run.intake.known_files(stream)
-        facts = run.inputs[stream] = input_facts_of_stream(known, taken, unread, run.intake.passed_over_files(stream))
+        facts = run.inputs[stream] = report_of_stream_input(known, taken, unread, run.intake.passed_over_files(stream))
         if not facts.has_arrived and (error := self.violation(known, run, files)):
             run.failures[stream] = error
         return facts

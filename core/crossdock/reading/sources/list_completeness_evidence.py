@@ -172,7 +172,7 @@ class ListEvidence:
         self._lasting_names = {names_in_path(path)[0] for path in shared_key}
         self._lasting, self._idle_pages = IdSet(), 0
         self.is_doubted, self.empty_pages = False, 0
-        self.positions = PagePositions()
+        self.positions = PagingByPositionDetector()
         self._seen = IdSet()
         self._contents, self._orders, self._order = IdSet(), IdSet(), ""  # for records that may be listed again
         self._alike = 0  # records that may differ despite equal keys, such as two on one page
@@ -279,7 +279,7 @@ class ListEvidence:
             " what the API itself counts, and read it in smaller parts if it is cut"
         )
 
-    def check_end(self, page: ApiAnswer) -> None:
+    def raise_if_end_is_doubtful(self, page: ApiAnswer) -> None:
         """Raise DoubtfulListError if the list changed while it was read, and IncompleteListError for a wrong total."""
         if self.counted and self._has_changed_while_read:
             low, high = self._totals or (0, 0)
@@ -343,7 +343,7 @@ _Place = tuple[str, str]  # of a number in a request: the parameter or the part 
 
 
 @dataclass
-class _Parameter:
+class _NumberInRequests:
     """A number in the requests so far. `counts` are its differences to the records read, if they are -1, 0 or 1."""
 
     last: int
@@ -351,20 +351,20 @@ class _Parameter:
     ascends: bool = True
     requests: int = 1
 
-    def with_number_of_next_request(self, number: int, read: int) -> _Parameter:
+    def with_number_of_next_request(self, number: int, read: int) -> _NumberInRequests:
         ascends = self.ascends and number == self.last + 1
-        return _Parameter(number, self.counts & {read - number}, ascends, self.requests + 1)
+        return _NumberInRequests(number, self.counts & {read - number}, ascends, self.requests + 1)
 
 
-class PagePositions:
+class PagingByPositionDetector:
     def __init__(self) -> None:
-        self._known: dict[_Place, _Parameter] | None = None
+        self._known: dict[_Place, _NumberInRequests] | None = None
 
     def add_request_and_detect_paging(self, request: ApiRequest, following: ApiRequest, read: int) -> bool:
         """Return whether the requests so far show a list paged by position. *read* records precede *following*."""
         found = dict(_numbers_changed_in_request(request, following))
         if self._known is None:
-            self._known = {place: _Parameter(each, _COUNTS & {read - each}) for place, each in found.items()}
+            self._known = {place: _NumberInRequests(each, _COUNTS & {read - each}) for place, each in found.items()}
         else:
             known = self._known.items()
             self._known = {
@@ -373,7 +373,7 @@ class PagePositions:
         return any(_behaves_like_position(name, each) for (_, name), each in self._known.items())
 
 
-def _behaves_like_position(name: str, found: _Parameter) -> bool:
+def _behaves_like_position(name: str, found: _NumberInRequests) -> bool:
     if found.requests > 1:
         return bool(found.counts) or found.ascends
     if found.last in {1, 2} and names_a_page_number(name):
@@ -390,7 +390,7 @@ def _names_a_position(name: str) -> bool:
     return names_a_page_number(name) or _PLACE.search(name) is not None
 
 
-def params_that_link_lacks(request: ApiRequest, address: str) -> Params:
+def params_missing_in_next_link(request: ApiRequest, address: str) -> Params:
     """Return the parameters of *request* that are not in *address* of its next page, if that only counts on.
 
     A link with a cursor may have them inside. The number of a page has none: such a link, as of Laravel, is to the same
@@ -421,7 +421,7 @@ def _numbers_changed_in_request(request: ApiRequest, following: ApiRequest) -> I
     for name, value in _all_parameters(following):
         if (name, value) in known:
             continue
-        text = decoded_cursor(value)
+        text = text_of_base64_cursor(value)
         if _is_number(value):
             yield (name, name), int(value)
         elif len(numbers := _NUMBER.findall(text)) == 1:
@@ -440,7 +440,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _LONGEST
 
 
-def decoded_cursor(cursor: str) -> str:
+def text_of_base64_cursor(cursor: str) -> str:
     """Return the text that *cursor* has in Base64, such as ``arrayconnection:9``, or an empty text."""
     try:
         text = base64.b64decode(cursor.replace("-", "+").replace("_", "/") + "==", validate=False).decode("ascii")

@@ -18,11 +18,11 @@ from pydantic import AfterValidator
 from crossdock.errors import ConfigError, CrossdockError, RefusedError
 from crossdock.reading.sources.file_order import FileOrder
 from crossdock.reading.sources.found_expected_and_late_files import (
+    files_passed_over_text,
     has_file_arrived_since_due,
-    known_file_description,
-    passed_over_text,
+    name_size_and_time_of_known_file,
 )
-from crossdock.reading.sources.manifests_and_done_markers import Manifest, Markers
+from crossdock.reading.sources.manifests_and_done_markers import DoneMarkers, Manifest
 from crossdock.reading.sources.run_and_stream_context import SourceContext
 from crossdock.reading.transport.file_store import (
     ArchivingStore,
@@ -55,7 +55,7 @@ def check_intake(files: str, *, ready: str | None, manifest: Manifest | None, ar
             )
     if archive is not None and (archive.rstrip("/") or "/") == folder:
         raise ConfigError("archive must be another folder than that of files", where=files, code="config_invalid")
-    if ready is not None and Markers(ready, folder).can_file_be_own_marker(pattern):
+    if ready is not None and DoneMarkers(ready, folder).can_file_be_own_marker(pattern):
         raise ConfigError("ready must not be the name of the file itself", where=files, code="config_invalid")
 
 
@@ -90,10 +90,10 @@ class FileListing:
         self._ahead = set[str](), 0.0  # names of the last look before this source is read, and its time
         self.newest, self.older = "", list[RemoteFile]()
         self.left_out: dict[str, str] = {}
-        self._markers = Markers(ready, self._folder) if ready else None
+        self._markers = DoneMarkers(ready, self._folder) if ready else None
         self._manifests = split_pattern(manifests) if manifests else None
 
-    def offered_files(self, store: FileStore) -> list[RemoteFile]:
+    def list_offered_files(self, store: FileStore) -> list[RemoteFile]:
         """Return the files that count, by name. Snapshots are refused if nothing shows which is the newest."""
         listed, self.older = self._list_complete_files(store), []
         if not self._order.snapshot or not listed:
@@ -116,9 +116,9 @@ class FileListing:
         latest = max(listed, key=lambda file: file.modified_epoch_s)
         newest = max(filter(None, days.values()), default=None)
         chosen = [file for file in listed if days[file] == newest]
-        self._refuse_unread_part(newest, chosen)
+        self._raise_if_part_of_snapshot_is_unread(newest, chosen)
         for file in (latest, *chosen):
-            self._order.refuse_future(file, self._run.clock.now())
+            self._order.raise_if_file_is_in_future(file, self._run.clock.now())
         if self._order.declared is None and days[latest] != newest:
             message = f"was changed after all files of {newest}, and is of an earlier date by its name"
             raise RefusedError(
@@ -126,7 +126,7 @@ class FileListing:
             )
         return chosen
 
-    def _refuse_unread_part(self, day: str | None, parts: Sequence[RemoteFile]) -> None:
+    def _raise_if_part_of_snapshot_is_unread(self, day: str | None, parts: Sequence[RemoteFile]) -> None:
         """Refuse the *parts* of a day if another file of it is there and not read, whose rows would be missing."""
         names = {file.name.lower() for file in parts}
         for name, reason in self.left_out.items():
@@ -143,12 +143,12 @@ class FileListing:
         passed = self.left_out | {file.name: f"older than {self.newest!r}" for file in older}
         passed |= dict.fromkeys(repeated, "its content is that of another file, and nothing shows that it is newer")
         for reason in dict.fromkeys(passed.values()):
-            yield passed_over_text([name for name, why in passed.items() if why == reason], reason)
+            yield files_passed_over_text([name for name, why in passed.items() if why == reason], reason)
 
     def matches(self, name: str) -> bool:
         return matches_pattern(name, self._pattern_in_any_case if self._order.ignore_case else self._pattern)
 
-    def names_there(self) -> set[str]:
+    def names_at_last_listing(self) -> set[str]:
         """Return the names of the last look, also of files that do not count."""
         return {*(file.name for file in self._since), *self.left_out}
 
@@ -156,17 +156,17 @@ class FileListing:
         found = list_below(store, self._folder, self._pattern_in_any_case)
         return [file for file in found if not self._is_no_data_file(file.name)]
 
-    def markers(self, store: FileStore) -> dict[str, RemoteFile]:
+    def list_done_markers(self, store: FileStore) -> dict[str, RemoteFile]:
         return self._markers.list_markers(store) if self._markers else {}
 
     def marker_name(self, file: RemoteFile) -> str:
         return self._markers.marker_name(file.name) if self._markers else ""
 
-    def remember_files_before_pause(self, store: FileStore) -> None:
+    def list_files_before_pause(self, store: FileStore) -> None:
         files = self._list_complete_files(store)
         self._ahead = {file.name for file in files}, self._run.clock.monotonic()
 
-    def wait_and_refuse_growing_files(self, store: FileStore, files: Sequence[RemoteFile]) -> None:
+    def pause_and_raise_if_files_grow(self, store: FileStore, files: Sequence[RemoteFile]) -> None:
         """Refuse *files*, some of `offered_files`, that are too large or have not kept size and time for a while.
 
         Their times are not compared with the local clock, which may differ from that of the server.
@@ -182,8 +182,8 @@ class FileListing:
         changed, looks = self._first_file_changed_since_pause(files), self._run.growth_checks
         left = self._settle_s - looks.paused + max(self._since[file] for file in files)
         if changed is None and (left > 0 or not self._settle_s):
-            looks.let_others_look_and_pause(
-                left, self._run.clock, self._connection, store, self.remember_files_before_pause
+            looks.list_files_of_all_sources_then_pause(
+                left, self._run.clock, self._connection, store, self.list_files_before_pause
             )
             again = set(self._list_complete_files(store))
             changed = next((file for file in files if file not in again), None)
@@ -203,7 +203,7 @@ class FileListing:
 
     def _list_complete_files(self, store: FileStore) -> list[RemoteFile]:
         files, self.left_out = list[RemoteFile](), {}
-        markers = self.markers(store)
+        markers = self.list_done_markers(store)
         for file in list_below(store, self._folder, self._pattern_in_any_case):
             if _unfinished_suffix(file.name):
                 self.left_out[file.name] = "its name says that it is not complete"
@@ -233,13 +233,13 @@ class FileListing:
         )
 
 
-def file_facts(file: RemoteFile, content_hash: str, order: FileOrder) -> FileFacts:
+def facts_of_listed_file(file: RemoteFile, content_hash: str, order: FileOrder) -> FileFacts:
     changed = _utc_from_epoch(file.mtime)
     stamp = _date_in_name(file.name, order) or changed.isoformat()
     return FileFacts(file.name, content_hash, file.size, changed, stamp)
 
 
-def listed_file_description(file: RemoteFile) -> FileDescription:
+def name_size_and_time_of_listed_file(file: RemoteFile) -> FileDescription:
     return file.name, file.size, _utc_from_epoch(file.mtime)
 
 
@@ -264,7 +264,7 @@ def _utc_from_epoch(mtime: int) -> datetime:
 
 ONE_DAY = timedelta(days=1)
 _NOT_YET = datetime.max.replace(tzinfo=UTC)
-YOUNG = timedelta(seconds=2)  # modification times are whole seconds
+LEAST_AGE_WHEN_READ = timedelta(seconds=2)  # modification times are whole seconds
 T = TypeVar("T")
 
 
@@ -283,7 +283,7 @@ class KnownFiles:
         kept: How long copies of finished files are kept, under any version; the newest snapshot is always kept.
         ordered_by_rows: Streams whose rows say themselves which is the newest, so that files may come in any order.
         takes_late: Whether older files may come later, because all are put in order.
-        looked_twice: Whether files are read only after they kept size and time for `YOUNG`: later changes then show.
+        looked_twice: Whether files are read only after they kept size and time for `LEAST_AGE_WHEN_READ`: later changes then show.
     """
 
     def __init__(
@@ -339,7 +339,7 @@ class KnownFiles:
             return done
         return {} if self._unfinished_files(stream_id).keys() - done.keys() else dict(list(done.items())[-1:])
 
-    def contents_finished_per_stream(self, files: Sequence[FileFacts]) -> list[AbstractSet[str]]:
+    def content_hashes_finished_per_stream(self, files: Sequence[FileFacts]) -> list[AbstractSet[str]]:
         """Return the contents that each stream has finished, without those of *files* that it must read again."""
         return [
             self.files_to_skip(stream_id).keys() - self._contents_stream_has_not_finished(stream_id, files)
@@ -357,14 +357,14 @@ class KnownFiles:
     def accepted_names(self) -> set[str]:
         return {facts.name for stream_id in self._stream_ids for facts in self._all_accepted_files(stream_id)}
 
-    def unread_files_refusing_outdated(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
+    def unread_files_or_raise_if_outdated(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
         """Return the sorted *files* that the stream has not finished. One older than a known file is refused."""
         unread = self.files_stream_has_not_finished(stream_id, files)
         if not unread or self._order.parts or (stream_id in self._ordered_by_rows and not self._snapshot):
             return unread
         returned = {facts.content_hash for facts in unread if self._has_finished(stream_id, facts)}
         now = self._run.clock.now()
-        self._order.refuse_older(
+        self._order.raise_if_unread_file_is_not_newer(
             unread, self._all_accepted_files(stream_id), now, late=self._takes_late, returned=returned
         )
         return unread
@@ -381,28 +381,28 @@ class KnownFiles:
             for facts in files
             if facts.content_hash not in unread and not self._is_same_finished_file(stream_id, facts)
         ]
-        self._repeated[stream_id] = {known_file_description(facts) for facts in (*read, *copies)}
+        self._repeated[stream_id] = {name_size_and_time_of_known_file(facts) for facts in (*read, *copies)}
         named = [facts for facts in read if not self._is_sent_again_unchanged(stream_id, facts)]
-        self._unclear.update(map(known_file_description, named))
+        self._unclear.update(map(name_size_and_time_of_known_file, named))
         before = self._passed_over_files(stream_id)
         return [
             facts.name
-            for facts in (*named, *sorted(copies, key=known_file_description))
-            if known_file_description(facts) not in before
+            for facts in (*named, *sorted(copies, key=name_size_and_time_of_known_file))
+            if name_size_and_time_of_known_file(facts) not in before
         ]
 
     def _is_same_finished_file(self, stream_id: StreamId, facts: FileFacts) -> bool:
         known = self.files_to_skip(stream_id).get(facts.content_hash)
-        return known is not None and known_file_description(known) == known_file_description(facts)
+        return known is not None and name_size_and_time_of_known_file(known) == name_size_and_time_of_known_file(facts)
 
     def _is_sent_again_unchanged(self, stream_id: StreamId, facts: FileFacts) -> bool:
         before = self._last_finished_file(stream_id), self._finished_files_by_name(stream_id).get(facts.name)
         return any(each is not None and each.content_hash == facts.content_hash for each in before)
 
     def is_older_snapshot_passed_over(self, snapshot: RemoteFile) -> bool:
-        facts = file_facts(snapshot, "", self._order)
+        facts = facts_of_listed_file(snapshot, "", self._order)
         return self._snapshot and any(
-            listed_file_description(snapshot) in self._passed_over_files(stream_id)
+            name_size_and_time_of_listed_file(snapshot) in self._passed_over_files(stream_id)
             and any(
                 self._order.is_older(facts, known, self._run.clock.now())
                 for known in self._all_accepted_files(stream_id)
@@ -415,12 +415,12 @@ class KnownFiles:
 
     def files_newly_passed_over(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> list[RemoteFile]:
         known = self._passed_over_files(stream_id) | {
-            known_file_description(facts) for facts in self._all_accepted_files(stream_id)
+            name_size_and_time_of_known_file(facts) for facts in self._all_accepted_files(stream_id)
         }
-        return [file for file in older if listed_file_description(file) not in known]
+        return [file for file in older if name_size_and_time_of_listed_file(file) not in known]
 
     def record_passed_over_files(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> None:
-        files = {listed_file_description(file) for file in older} | self._repeated.get(stream_id, set())
+        files = {name_size_and_time_of_listed_file(file) for file in older} | self._repeated.get(stream_id, set())
         if files != self._passed_over_files(stream_id):
             self._intake.record_passed_over_files(stream_id.stream, files)
             self._looked_up.clear()
@@ -434,7 +434,9 @@ class KnownFiles:
         """Return whether the stream has finished a file with this content; after an undo, this very file."""
         known = self.files_to_skip(stream_id).get(facts.content_hash)
         if known is not None:
-            return not known.is_undone or known_file_description(known) == known_file_description(facts)
+            return not known.is_undone or name_size_and_time_of_known_file(known) == name_size_and_time_of_known_file(
+                facts
+            )
         return not self._snapshot and facts.content_hash in self._hashes_removed_by_retention(stream_id)
 
     def _files_with_returned_content(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[FileFacts]:
@@ -452,34 +454,39 @@ class KnownFiles:
             if self._is_same_finished_file(stream_id, facts):
                 continue
             if self._has_finished(stream_id, facts):
-                if is_time_ignored and _is_redated(facts, by_name.get(facts.name)):
+                if is_time_ignored and _differs_only_in_modification_time(facts, by_name.get(facts.name)):
                     continue
-                is_rewritten = known_file_description(facts) not in passed and _is_rewritten(
-                    facts, by_name.get(facts.name)
-                )
-                if not (is_rewritten or self._follows(stream_id, facts, last)):
+                is_rewritten = name_size_and_time_of_known_file(
+                    facts
+                ) not in passed and _has_newer_content_under_same_name(facts, by_name.get(facts.name))
+                if not (is_rewritten or self._is_later_than_last_file(stream_id, facts, last)):
                     continue
                 returned.add(facts)
             last = by_name[facts.name] = facts
         return returned
 
-    def as_they_were_known(self, files: Sequence[FileFacts]) -> list[FileFacts]:
+    def with_former_times_if_only_redated(self, files: Sequence[FileFacts]) -> list[FileFacts]:
         """Return *files*, with the former time of those of which only the time has changed, where it is ignored."""
         before, names = dict[str, FileFacts](), Counter(facts.name for facts in files)
         for stream_id in self._stream_ids:
             finished = list(self.files_finished_under_any_version(stream_id).values())
             if self._is_new_time_ignored(files, finished[-1] if finished else None):
                 before |= {known.name: known for known in finished if names[known.name] == 1}
-        return [before[facts.name] if _is_redated(facts, before.get(facts.name)) else facts for facts in files]
+        return [
+            before[facts.name] if _differs_only_in_modification_time(facts, before.get(facts.name)) else facts
+            for facts in files
+        ]
 
     def _is_new_time_ignored(self, files: Sequence[FileFacts], last: FileFacts | None) -> bool:
         """Return whether a new time alone says nothing of a file: those of a copy or a restored backup are all new."""
-        return not self._order.goes_by_times_alone or any(_is_redated(facts, last) for facts in files)
+        return not self._order.goes_by_times_alone or any(
+            _differs_only_in_modification_time(facts, last) for facts in files
+        )
 
-    def _follows(self, stream_id: StreamId, facts: FileFacts, last: FileFacts | None) -> bool:
+    def _is_later_than_last_file(self, stream_id: StreamId, facts: FileFacts, last: FileFacts | None) -> bool:
         if last is None or last.content_hash == facts.content_hash:
             return False
-        return self._order.follows(
+        return self._order.is_newer_version_or_later_file(
             facts, last, self._files_finished_under_version(stream_id).values(), self._run.clock.now()
         )
 
@@ -537,7 +544,8 @@ class KnownFiles:
                 continue
             before = finished.get(facts.content_hash)
             if self._snapshot or (
-                before is not None and known_file_description(before) != known_file_description(facts)
+                before is not None
+                and name_size_and_time_of_known_file(before) != name_size_and_time_of_known_file(facts)
             ):
                 finished.pop(facts.content_hash, None)
             finished.setdefault(facts.content_hash, facts)
@@ -547,7 +555,7 @@ class KnownFiles:
         """Sort *files* in the order of their first acceptance under any version; new and returned files come last."""
         by_content, by_description = dict[str, datetime](), dict[tuple[str, FileDescription], datetime]()
         for facts in chain.from_iterable(self._all_accepted_files(stream_id) for stream_id in self._stream_ids):
-            at, exact = facts.accepted_at or _NOT_YET, (facts.content_hash, known_file_description(facts))
+            at, exact = facts.accepted_at or _NOT_YET, (facts.content_hash, name_size_and_time_of_known_file(facts))
             by_content[facts.content_hash] = min(by_content.get(facts.content_hash, at), at)
             by_description[exact] = min(by_description.get(exact, at), at)
         new = set[FileFacts]().union(
@@ -556,13 +564,13 @@ class KnownFiles:
 
         def accepted(facts: FileFacts) -> datetime:
             same = _NOT_YET if facts in new else by_content.get(facts.content_hash, _NOT_YET)
-            return by_description.get((facts.content_hash, known_file_description(facts)), same)
+            return by_description.get((facts.content_hash, name_size_and_time_of_known_file(facts)), same)
 
         return sorted(files, key=accepted)
 
     def hashes_of_unneeded_copies(self, taken: Sequence[FileFacts]) -> list[str]:
         kept = self.kept_copies()
-        by_all = set.intersection(*map(set, self.contents_finished_per_stream(taken)))
+        by_all = set.intersection(*map(set, self.content_hashes_finished_per_stream(taken)))
         finished = [facts.content_hash for facts in taken if facts.content_hash in by_all]
         if self._kept_for is not None:
             finished += [
@@ -577,31 +585,35 @@ class KnownFiles:
         lost = {each for each in self.kept_copies() if not has_copy(each)}
         known = [
             {
-                known_file_description(facts)
+                name_size_and_time_of_known_file(facts)
                 for facts in self.files_to_skip(stream_id).values()
                 if facts.content_hash not in lost and self._does_description_prove_unchanged(facts)
             }
             for stream_id in self._stream_ids
         ]
-        return [file for file in offered if not all(listed_file_description(file) in done for done in known)]
+        return [file for file in offered if not all(name_size_and_time_of_listed_file(file) in done for done in known)]
 
     def files_finished_by_all_streams(
         self, listed: Sequence[RemoteFile], fetched: Mapping[RemoteFile, str], taken: Sequence[FileFacts]
     ) -> list[RemoteFile]:
         done = [self._files_finished_under_version(stream_id) for stream_id in self._stream_ids]
-        by_all = set.intersection(*map(set, self.contents_finished_per_stream(taken)))
+        by_all = set.intersection(*map(set, self.content_hashes_finished_per_stream(taken)))
         read = [
-            {known_file_description(facts) for facts in files.values() if self._does_description_prove_unchanged(facts)}
+            {
+                name_size_and_time_of_known_file(facts)
+                for facts in files.values()
+                if self._does_description_prove_unchanged(facts)
+            }
             for files in done
         ]
         now = self._run.clock.now()
         finished = [
             file
             for file in listed
-            if all(listed_file_description(file) in each for each in read)
+            if all(name_size_and_time_of_listed_file(file) in each for each in read)
             or (
                 file in fetched
-                and listed_file_description(file) not in self._unclear
+                and name_size_and_time_of_listed_file(file) not in self._unclear
                 and self._was_old_enough_when_read(file.modified_epoch_s, now)
                 and fetched[file] in by_all
             )
@@ -617,12 +629,13 @@ class KnownFiles:
 
     def mark_still_listed(self, listed: Sequence[RemoteFile]) -> None:
         """Mark known files that are still listed, once a day, so that the state keeps them."""
-        there, day_ago = {listed_file_description(file) for file in listed}, self._run.clock.now() - ONE_DAY
+        there, day_ago = {name_size_and_time_of_listed_file(file) for file in listed}, self._run.clock.now() - ONE_DAY
         for stream_id in self._stream_ids:
             seen = [
                 facts.content_hash
                 for facts in self.files_to_skip(stream_id).values()
-                if (facts.seen_at or facts.accepted_at or day_ago) <= day_ago and known_file_description(facts) in there
+                if (facts.seen_at or facts.accepted_at or day_ago) <= day_ago
+                and name_size_and_time_of_known_file(facts) in there
             ]
             if seen:
                 self._intake.mark_still_listed(stream_id.stream, stream_id.version, seen)
@@ -647,7 +660,9 @@ class KnownFiles:
         done = self.files_to_skip(stream_id)  # a listed file that was forgotten is recorded again
         returned = self._files_with_returned_content(stream_id, files)
         replaced = (done.get(facts.content_hash) for facts in returned)
-        self._repeated.setdefault(stream_id, set()).update(known_file_description(facts) for facts in replaced if facts)
+        self._repeated.setdefault(stream_id, set()).update(
+            name_size_and_time_of_known_file(facts) for facts in replaced if facts
+        )
         snapshot = self._snapshot
         listed = [each for each in files if each in returned or is_new_or_resent_file(each, done, snapshot=snapshot)]
         if listed:
@@ -665,10 +680,10 @@ class KnownFiles:
         )
 
     def _was_old_enough_when_read(self, changed: int, read: datetime) -> bool:
-        return self._looked_twice or read.timestamp() - changed >= YOUNG.total_seconds()
+        return self._looked_twice or read.timestamp() - changed >= LEAST_AGE_WHEN_READ.total_seconds()
 
 
-def _is_rewritten(facts: FileFacts, before: FileFacts | None) -> bool:
+def _has_newer_content_under_same_name(facts: FileFacts, before: FileFacts | None) -> bool:
     return (
         before is not None
         and before.content_hash != facts.content_hash
@@ -676,7 +691,7 @@ def _is_rewritten(facts: FileFacts, before: FileFacts | None) -> bool:
     )
 
 
-def _is_redated(facts: FileFacts, before: FileFacts | None) -> bool:
+def _differs_only_in_modification_time(facts: FileFacts, before: FileFacts | None) -> bool:
     """Return whether the time of change is all that tells *facts* from *before*."""
     return (
         before is not None
@@ -691,7 +706,7 @@ def is_new_or_resent_file(facts: FileFacts, finished: Mapping[str, FileFacts], *
     if same is None:
         return True
     is_again = same.is_undone or (snapshot and facts.stamp >= same.stamp)
-    return is_again and known_file_description(facts) != known_file_description(same)
+    return is_again and name_size_and_time_of_known_file(facts) != name_size_and_time_of_known_file(same)
 
 
 def _checked_folder_text(value: str) -> str:
@@ -731,7 +746,7 @@ def archive_finished_files(
             hint="remove 'archive' from the config",
             code="files_not_movable",
         )
-    markers = listing.markers(store)
+    markers = listing.list_done_markers(store)
     for file in finished:
         if marker := markers.get(listing.marker_name(file)):
             store.move(marker, folder)

@@ -18,7 +18,7 @@ from crossdock.errors import CrossdockError, RefusedError
 from crossdock.reading.formats.delimited_layout import DelimitedFormat
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
 from crossdock.reading.formats.record_types import CONTROL_NUMBER_PATTERN
-from crossdock.reading.sources.file_spool import fetch_whole_file
+from crossdock.reading.sources.file_spool import fetch_file_or_raise_if_size_differs
 from crossdock.reading.sources.run_and_stream_context import SourceContext, os_errors_as_state_errors
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, matches_pattern, split_pattern
 from crossdock.reading.wrappers.wrapper import Openable
@@ -61,7 +61,7 @@ class Manifest(ConfigModel):
     one of ``rows``, ``bytes``, ``sha256``, ``md5`` and ``sums`` is required."""
 
     @model_validator(mode="after")
-    def _require_fact_or_sum(self) -> Self:
+    def _raise_if_no_fact_or_sum(self) -> Self:
         if not self.facts and not self.sums:
             raise ValueError(f"needs the column of at least one of {', '.join(_FORMS)}, or sums")
         return self
@@ -83,7 +83,7 @@ class ManifestEntry(Struct, frozen=True):
     def states_row_count(self) -> bool:
         return "rows" in self.facts
 
-    def check_value_formats(self, manifest: Manifest) -> None:
+    def raise_if_values_are_malformed(self, manifest: Manifest) -> None:
         for fact, text in self.facts.items():
             if not re.fullmatch(_FORMS[fact], text):
                 what = "a whole number" if fact in {"rows", "bytes"} else f"a {fact} in hexadecimal digits"
@@ -102,7 +102,7 @@ class ManifestEntry(Struct, frozen=True):
                     f"the sum of {column!r} is not a number", where=self.where, hint=hint, code="manifest_differs"
                 )
 
-    def check_fact(self, file: str, fact: str, found: int | str) -> None:
+    def raise_if_fact_differs(self, file: str, fact: str, found: int | str) -> None:
         stated = self.facts.get(fact, str(found)).lower()
         if (int(stated) if isinstance(found, int) else stated) == found:
             return
@@ -113,13 +113,13 @@ class ManifestEntry(Struct, frozen=True):
             message = f"has another {fact} than {self.where} states"
         raise RefusedError(message, where=file, hint=hint, code="manifest_differs")
 
-    def check_checksums(self, file: str, content: Openable) -> None:
+    def raise_if_checksum_differs(self, file: str, content: Openable) -> None:
         for fact in self.facts.keys() & {"sha256", "md5"}:
             digest = hashlib.new(fact, usedforsecurity=False)
             with content.open("rb") as stream:
                 while block := stream.read(_BLOCK):
                     digest.update(block)
-            self.check_fact(file, fact, digest.hexdigest())
+            self.raise_if_fact_differs(file, fact, digest.hexdigest())
 
 
 def read_manifest_entries(
@@ -148,8 +148,8 @@ def read_manifest_entries(
         if file.name not in entries:
             hint = f"{len(listed):,} files match {manifest.files}; ask the sender, or run again when it is listed"
             raise RefusedError("has no entry in a manifest", where=file.path, hint=hint, code="manifest_differs")
-        entries[file.name].check_value_formats(manifest)
-        entries[file.name].check_fact(file.path, "bytes", file.size)
+        entries[file.name].raise_if_values_are_malformed(manifest)
+        entries[file.name].raise_if_fact_differs(file.path, "bytes", file.size)
     return entries, missing
 
 
@@ -167,7 +167,7 @@ def _entries_of_manifest(
     copy = run.work / f"{secrets.token_hex(16)}.manifest"
     try:
         with os_errors_as_state_errors(copy.parent), create_private_file(copy) as sink:
-            fetch_whole_file(store, listed, sink, copy.parent)
+            fetch_file_or_raise_if_size_differs(store, listed, sink, copy.parent)
         entries = dict[str, ManifestEntry]()
         for frame in read_rows(copy, manifest.format, name=listed.path):
             for row in _manifest_rows_for_files(manifest, listed, frame, is_wanted).iter_rows(named=True):
@@ -199,11 +199,11 @@ def _manifest_rows_for_files(
             hint=hint,
             code="column_missing",
         )
-    named = frame.with_columns(_without_folders(column_expression_by_exact_name(manifest.name)))
+    named = frame.with_columns(_file_name_without_folders(column_expression_by_exact_name(manifest.name)))
     return named.filter(pl.Series([is_wanted(name) for name in named[manifest.name]], dtype=pl.Boolean))
 
 
-def _without_folders(path: pl.Expr) -> pl.Expr:
+def _file_name_without_folders(path: pl.Expr) -> pl.Expr:
     return path.str.strip_chars().str.replace(r"^.*[/\\]", "")
 
 
@@ -222,7 +222,7 @@ MarkerTemplate = Annotated[str, AfterValidator(_checked_template)]
 """Such as ``{name}.done``; ``{stem}`` is the name without its last extension."""
 
 
-class Markers(Struct, frozen=True):
+class DoneMarkers(Struct, frozen=True):
     """The markers of the files in one folder."""
 
     template: str

@@ -25,7 +25,7 @@ from crossdock.errors import (
 from crossdock.reading.sources import errors_in_api_answers, path_filling_and_answered_records
 from crossdock.reading.sources.api_declaration import Api
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, Params, parameter_pairs
-from crossdock.reading.sources.api_token_buckets import SourceAllowance
+from crossdock.reading.sources.api_token_buckets import RequestAllowanceOfRun
 from crossdock.reading.sources.list_completeness_evidence import (
     USUAL_DEFAULT_SIZES,
     USUAL_PAGE_LIMITS,
@@ -33,12 +33,12 @@ from crossdock.reading.sources.list_completeness_evidence import (
     IncompleteListError,
     ListEvidence,
     list_changed_error,
-    params_that_link_lacks,
+    params_missing_in_next_link,
     repeated_page_error,
 )
 from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator
 from crossdock.reading.sources.redacting_request_sender import ApiRequestSender
-from crossdock.reading.sources.retried_requests import RequestRefusedError, RetriedRequests, Smaller
+from crossdock.reading.sources.retried_requests import RequestRefusedError, RetryingRequestSender, Smaller
 from crossdock.reading.sources.run_and_stream_context import SourceContext
 from crossdock.reading.sources.signs_of_unread_records import SignsOfUnreadRecords
 from crossdock.values.author_code_errors import type_name_of_wrong_value
@@ -92,12 +92,12 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         bucket = run.buckets.acquire_bucket(connection, run.clock, api.rate, run.limits.get(connection))
         self._leave.callback(run.buckets.release_bucket, bucket)
         clock = InterruptibleClock(run.clock, run.interrupt)
-        self.allowance = SourceAllowance(clock, bucket, run.progress.waiting, live=run.live)
+        self.allowance = RequestAllowanceOfRun(clock, bucket, run.progress.waiting, live=run.live)
         self._answers: dict[int, int] = {}  # number of answers by address
         self._size_params: dict[str, Sequence[str]] = {}  # that may be heeded, by path without ids
         self._pages_given: dict[int, int] = {}  # hashes of pages with records, and of the requests for them
         rng = random.Random()  # noqa: S311  jitter needs no secrecy
-        self._retried = RetriedRequests(
+        self._retried = RetryingRequestSender(
             clock, self.allowance, api.throttling, self._http.redacted, rng, api.status_of_failure
         )
 
@@ -129,7 +129,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             RefusedError: If the answer is not JSON.
         """
         request = ApiRequest(method, path, params or {}, {}, json, form, graphql, variables or {}, headers or {})
-        return self._send_and_check(request, lambda _: None, frozenset())[1]
+        return self._send_and_raise_on_errors(request, lambda _: None, frozenset())[1]
 
     def get(self, path: str, params: Params | None = None) -> ApiAnswer:
         """`request` with GET."""
@@ -202,7 +202,9 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         sent = frozenset(parameter_pairs(params or {}))
         signs = SignsOfUnreadRecords(paginator, records and records.partition("/*")[0], ignore, made.numbers)
         with self._run.open_lists.open_list(evidence):
-            yield from self._pages(_ListReading(paginator.first(made), paginator, evidence, signs, records, sent))
+            yield from self._read_pages_to_end(
+                _ListReading(paginator.first(made), paginator, evidence, signs, records, sent)
+            )
 
     def expand(
         self,
@@ -265,13 +267,13 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         ignore: Collection[str],
     ) -> Any:
         if records is None:
-            return path_filling_and_answered_records.record_at_place(self.get(path, params), record, ignore)
+            return path_filling_and_answered_records.record_at_pointer_or_raise(self.get(path, params), record, ignore)
         read = partial(self.pages, path, params, paginator=paginator, records=records, ignore=ignore)
         return path_filling_and_answered_records.read_whole_list(
             read, records, path, by_record=paginator is not None and paginator.by_record
         )
 
-    def _pages(self, read: _ListReading) -> Iterator[ApiAnswer]:
+    def _read_pages_to_end(self, read: _ListReading) -> Iterator[ApiAnswer]:
         request, paginator, evidence = read.first, read.paginator, read.evidence
         seen = {hash(request.position)}  # hashes, since the addresses could take a gigabyte
         page: ApiAnswer | None = None
@@ -282,7 +284,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                 is_stopped = True
                 break
             request, page, found = taken
-            self._doubt_repeated_or_cached(request, page, is_empty=not found)
+            self._record_doubt_if_repeated_or_cached(request, page, is_empty=not found)
             yield page
             if is_stopped := paginator.stop.when is not None and paginator.stop.when(page):
                 break
@@ -298,14 +300,14 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                     *(replace(each, path=self._request_address(each)) for each in (request, following))
                 )
             is_end_stated = _is_end_stated(request, page, paginator, evidence)
-            _check_new_position(following, seen, paginator, page)
+            _raise_if_position_was_requested_before(following, seen, paginator, page)
             request = following
         else:
             raise RefusedError(
                 f"more than {MAX_PAGES} pages", where=None if page is None else page.address, code="list_without_end"
             )
         if evidence is not None and page is not None:
-            self._check_end(read, evidence, page, is_stopped=is_stopped)
+            self._raise_or_warn_if_end_is_doubtful(read, evidence, page, is_stopped=is_stopped)
         if page is not None and paginator.stop.when is not None and not is_stopped:
             raise _doubtful_list_error("no page says that it is the last one, as stop.when declares", page)
 
@@ -320,23 +322,23 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             if page.status in request.ends:
                 is_said = page.status == _NO_CONTENT or (page.status in AT_FIRST and before is None)
                 if not (is_said or is_over):
-                    self._check_end_status(request, page, before, read)
-                _check_no_next_page_announced(before, read)
+                    self._raise_unless_status_ends_list(request, page, before, read)
+                _raise_if_next_page_is_announced(before, read)
                 return None
             page = _add_missing_empty_list(page, read)
-            found = None if evidence is None else _records_in(page, paginator, read.records)
+            found = None if evidence is None else _records_of_page_or_none(page, paginator, read.records)
         except RequestRefusedError:
             if not is_over:
                 raise
-            _check_no_next_page_announced(before, read)
+            _raise_if_next_page_is_announced(before, read)
             return None  # some APIs refuse the page after the last one
         if (is_end_stated and not found) or (is_over and found is None and evidence is not None):
             read.signs.add_page(page, 0)
             if read.signs.sign_of_error is not None:  # the stated end may be wrong, and nothing else shows it
                 raise _doubtful_list_error(read.signs.sign_of_error, page)
             return None
-        if evidence is not None and found is not None and not _add_to_evidence(evidence, found, paginator, page):
-            _check_repeated_page_is_last(page, read, evidence, is_over=is_over)
+        if evidence is not None and found is not None and not _add_page_to_evidence(evidence, found, paginator, page):
+            _raise_unless_repeated_page_is_last(page, read, evidence, is_over=is_over)
             return None  # others give the last one again
         read.signs.add_page(page, None if found is None else len(found))
         if read.signs.sign_of_error is not None:
@@ -346,7 +348,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         read.record_page_size(request, found or ())
         return request, page, found
 
-    def _check_end_status(
+    def _raise_unless_status_ends_list(
         self, request: ApiRequest, page: ApiAnswer, before: ApiAnswer | None, read: _ListReading
     ) -> None:
         """Check that a status that ends a list is no error and no limit of the API.
@@ -363,7 +365,11 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if read.declared_api_cap is not None and read.evidence is not None and read.latest is not None:
             _, again = self._request_list_page(read.latest, lambda _: None, read.sent)
             _, after = self._request_list_page(request, lambda _: None, read.sent)
-            found = [_records_in(each, read.paginator, read.records) for each in (before, again) if each.status == 200]
+            found = [
+                _records_of_page_or_none(each, read.paginator, read.records)
+                for each in (before, again)
+                if each.status == 200
+            ]
             is_same = len(found) == 2 and read.evidence.pages_have_same_records(found[0] or (), found[1] or ())
             if is_same and after.status == page.status:
                 return
@@ -375,14 +381,14 @@ class ApiClient(AbstractContextManager["ApiClient"]):
     def _request_list_page(
         self, request: ApiRequest, smaller: Smaller, sent: frozenset[tuple[str, str]]
     ) -> tuple[ApiRequest, ApiAnswer]:
-        request, answer = self._send_and_check(request, smaller, sent)
+        request, answer = self._send_and_raise_on_errors(request, smaller, sent)
         if answer.status in _NO_LIST:
             raise RefusedError(
                 f"{_NO_LIST[answer.status]} (HTTP {answer.status})", where=answer.address, code="list_unavailable"
             )
         return request, answer
 
-    def _doubt_repeated_or_cached(self, request: ApiRequest, page: ApiAnswer, *, is_empty: bool) -> None:
+    def _record_doubt_if_repeated_or_cached(self, request: ApiRequest, page: ApiAnswer, *, is_empty: bool) -> None:
         """Note what lets a page belong to another moment or request, as answers from caches do."""
         lists, asked = self._run.open_lists, hash(repr((request.path, request.query, request.content)))
         if not is_empty and self._pages_given.setdefault(self._http.digest, asked) != asked:
@@ -401,8 +407,10 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if self._run.open_lists.add_doubt(text, is_incomplete=is_incomplete):
             self._warn_of_doubtful_list(page, text)
 
-    def _check_end(self, read: _ListReading, evidence: ListEvidence, page: ApiAnswer, *, is_stopped: bool) -> None:
-        evidence.check_end(page)
+    def _raise_or_warn_if_end_is_doubtful(
+        self, read: _ListReading, evidence: ListEvidence, page: ApiAnswer, *, is_stopped: bool
+    ) -> None:
+        evidence.raise_if_end_is_doubtful(page)
         if (
             read.may_end_too_early
             and not evidence.counted
@@ -433,7 +441,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         request, last = read.filled
         try:
             _, again = self._request_list_page(request, lambda _: None, read.sent)
-            listed = _records_in(again, read.paginator, read.records) or ()
+            listed = _records_of_page_or_none(again, read.paginator, read.records) or ()
         except (RefusedError, RemoteError) as error:
             if isinstance(error, UnauthorizedError | UnavailableError):
                 raise
@@ -454,7 +462,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         header, other = read.paginator.next_header, size - 1 or 2
         try:
             request, answer = self._request_list_page(read.first.with_param(param, other), lambda _: None, read.sent)
-            found = len(_records_in(answer, read.paginator, read.records) or ())
+            found = len(_records_of_page_or_none(answer, read.paginator, read.records) or ())
             is_announced = read.paginator.following(request, answer) is not None
         except (RefusedError, RemoteError) as error:
             if isinstance(error, UnauthorizedError | UnavailableError):
@@ -496,7 +504,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         """Return the records of the first page if it has at most *size*, or none if that is refused."""
         try:
             _, answer = self._request_list_page(read.first.with_param(param, size), lambda _: None, read.sent)
-            return _records_in(answer, read.paginator, read.records) or ()
+            return _records_of_page_or_none(answer, read.paginator, read.records) or ()
         except UnavailableError:
             raise
         except (RefusedError, RemoteError):
@@ -539,7 +547,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             _, after = self._request_list_page(
                 request.with_page(**{paginator.param: following}), lambda _: None, read.sent
             )
-            found = _records_in(after, paginator, read.records) or ()
+            found = _records_of_page_or_none(after, paginator, read.records) or ()
         except (RefusedError, RemoteError) as error:
             if isinstance(error, UnauthorizedError | UnavailableError):
                 raise
@@ -555,7 +563,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         try:
             while request is not None and len(found) < 2:
                 request, answer = self._request_list_page(request, lambda _: None, read.sent)
-                found.append(_records_in(answer, read.paginator, read.records) or ())
+                found.append(_records_of_page_or_none(answer, read.paginator, read.records) or ())
                 read.signs.add_page(answer, len(found[-1]))
                 if read.signs.sign_of_error is not None:
                     return (), ()
@@ -575,8 +583,10 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         following = paginator.following(request, page)
         if following is not None and following.path != request.path:
             before = replace(request, path=self._request_address(request))
-            address = self._own_address(_absolute_next_page_address(page, before.path, following.path), page.address)
-            following = replace(following.following(address), params=params_that_link_lacks(before, address))
+            address = self._address_or_raise_if_other_host(
+                _absolute_next_page_address(page, before.path, following.path), page.address
+            )
+            following = replace(following.following(address), params=params_missing_in_next_link(before, address))
         return following
 
     def download(self, url: str, path: Path) -> int:
@@ -610,19 +620,19 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         path = request.path.lstrip("/")
         return urljoin(f"{self._base_url}/", path if "://" in path else f"./{path}")  # orders:search has no scheme
 
-    def _send_and_check(
+    def _send_and_raise_on_errors(
         self, request: ApiRequest, smaller: Smaller, sent: frozenset[tuple[str, str]]
     ) -> tuple[ApiRequest, ApiAnswer]:
         """Return the answer and the request that it answers, which is smaller than *request* after a time-out."""
         address = self._request_address(request)
         shown = self._http.redacted(_shown_address(address, request, sent))
-        address = self._own_address(address, shown)
+        address = self._address_or_raise_if_other_host(address, shown)
         request, answer = self._retried.send_until_answered(
             request, shown, lambda wanted: self._http.send(address, wanted), smaller
         )
         self._record_clock_lag(answer)
-        errors_in_api_answers.raise_graphql_errors(request, answer, shown, self._http.redacted)
-        errors_in_api_answers.raise_json_rpc_error(request, answer, shown, self._http.redacted)
+        errors_in_api_answers.raise_if_graphql_errors(request, answer, shown, self._http.redacted)
+        errors_in_api_answers.raise_if_json_rpc_error(request, answer, shown, self._http.redacted)
         return request, replace(
             answer,
             address=self._address_with_answer_number(self._http.redacted(_shown_address(address, request, sent))),
@@ -641,7 +651,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         number = self._answers[hash(shown)] = self._answers.get(hash(shown), 0) + 1
         return shown if number == 1 else f"{shown} ({number})"
 
-    def _own_address(self, address: str, where: str) -> str:
+    def _address_or_raise_if_other_host(self, address: str, where: str) -> str:
         """Return *address* as `address_within_origin` does. Raises RefusedError if it is on another host."""
         own = address_within_origin(address, self._base_url)
         if own is None:
@@ -736,7 +746,7 @@ class _ListReading(Struct):
         return self.paginator.cap if isinstance(self.paginator, PageNumber | Offset) else None
 
 
-def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) -> list[Any] | None:
+def _records_of_page_or_none(answer: ApiAnswer, paginator: Paginator, records: str | None) -> list[Any] | None:
     """Return the records of a page, or None if their place is not known or has no list; the reader of the page then
     fails.
 
@@ -772,7 +782,9 @@ def _add_missing_empty_list(page: ApiAnswer, read: _ListReading) -> ApiAnswer:
     return replace(page, body=copy_with_value_at_path(page.body, place, []))
 
 
-def _check_repeated_page_is_last(page: ApiAnswer, read: _ListReading, evidence: ListEvidence, *, is_over: bool) -> None:
+def _raise_unless_repeated_page_is_last(
+    page: ApiAnswer, read: _ListReading, evidence: ListEvidence, *, is_over: bool
+) -> None:
     """Check that a page without new records is the last one once more, and no sign of an ignored parameter."""
     repeats, has_more_pages = read.paginator.stop.repeated, evidence.pages > 1
     is_last_again = repeats and has_more_pages  # the total then shows what was passed over
@@ -782,14 +794,14 @@ def _check_repeated_page_is_last(page: ApiAnswer, read: _ListReading, evidence: 
         raise _doubtful_list_error(read.signs.sign_of_next_page, page)
 
 
-def _check_no_next_page_announced(last: ApiAnswer | None, read: _ListReading) -> None:
+def _raise_if_next_page_is_announced(last: ApiAnswer | None, read: _ListReading) -> None:
     """Check that the last page, after which the API lists nothing, does not tell of another one."""
     is_counted = read.evidence is not None and read.evidence.has_all_stated_records
     if last is not None and not is_counted and read.signs.sign_of_next_page is not None:
         raise _doubtful_list_error(read.signs.sign_of_next_page, last)
 
 
-def _add_to_evidence(evidence: ListEvidence, found: list[Any], paginator: Paginator, answer: ApiAnswer) -> bool:
+def _add_page_to_evidence(evidence: ListEvidence, found: list[Any], paginator: Paginator, answer: ApiAnswer) -> bool:
     """Add *found* to *evidence*, and return whether that has new records or none at all."""
     evidence.empty_pages = 0 if found else evidence.empty_pages + 1
     if evidence.empty_pages > MAX_EMPTY_PAGES:
@@ -807,7 +819,9 @@ def _doubtful_list_error(sign: str, page: ApiAnswer) -> DoubtfulListError:
     )
 
 
-def _check_new_position(following: ApiRequest, seen: set[int], paginator: Paginator, page: ApiAnswer) -> None:
+def _raise_if_position_was_requested_before(
+    following: ApiRequest, seen: set[int], paginator: Paginator, page: ApiAnswer
+) -> None:
     """Add the position of the page after *page* to *seen*, and refuse it if it is there already."""
     place = hash(following.position)
     if place in seen and not paginator.repeats:

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, PagePlace
 from crossdock.reading.sources.compact_id_set import IdSet
-from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, decoded_cursor
+from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError, text_of_base64_cursor
 from crossdock.values.json_paths import MISSING, value_at_path_or_missing, value_at_pointer_or_missing
 
 _parts = re.compile(r"[\w-]+").findall
@@ -115,7 +115,9 @@ class Paginator:
         """
         values = {value for _, value in parse_qsl(urlsplit(following.path).query)}
         values |= {str(value) for value in following.page_params.values()}
-        named = {part for value in values for text in (value, decoded_cursor(value)) for part in (text, *_parts(text))}
+        named = {
+            part for value in values for text in (value, text_of_base64_cursor(value)) for part in (text, *_parts(text))
+        }
         return not self.counted and not named.isdisjoint(_texts_and_numbers_in(record))
 
     def smaller(self, request: ApiRequest, read: int | None) -> ApiRequest | None:  # noqa: ARG002  for subclasses
@@ -148,7 +150,7 @@ class NextUrl(Paginator):
     rel: str | None = None
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
-        _check_is_object(answer)
+        _raise_unless_answer_is_object(answer)
         target = _text_or_number_at_pointer(
             answer, self.path if self.rel is None else f"{self.path}/{self._link_index(answer)}/href"
         )
@@ -211,7 +213,7 @@ class CursorInBody(SizedPages):
     repeat_params: bool = True
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
-        _check_is_object(answer)
+        _raise_unless_answer_is_object(answer)
         cursor = _text_or_number_at_pointer(answer, self.path)
         if cursor is None or _says_no_next_page(
             cursor, self.path.rpartition("/")[2], is_later=self.param in request.page_params
@@ -426,7 +428,7 @@ def _request_without_params(request: ApiRequest) -> ApiRequest:
     return replace(request, params={}, json={} if request.place == "body" else request.json)
 
 
-def _check_is_object(answer: ApiAnswer) -> None:
+def _raise_unless_answer_is_object(answer: ApiAnswer) -> None:
     if not isinstance(answer.body, dict):
         raise RefusedError("is not a JSON object with a next page", where=answer.address, code="answer_misplaced")
 
@@ -587,7 +589,7 @@ class OverlappingPages(SizedPages):
         end, size = offset + number, request.page_params.get(self.size_param)
         is_asked_to_end = isinstance(size, int) and offset + size >= total
         if end >= total or (is_asked_to_end and (number < 2 or not has_new)):
-            self._check_end(before, total, answer)
+            self._raise_if_fewer_records_than_total(before, total, answer)
             return None
         if offset > before.offset and places == before.places:
             message = f"is the page before it once more, although {self.param} is another"
@@ -622,7 +624,7 @@ class OverlappingPages(SizedPages):
         return 0
 
     @staticmethod
-    def _check_end(progress: _Progress, total: int, answer: ApiAnswer) -> None:
+    def _raise_if_fewer_records_than_total(progress: _Progress, total: int, answer: ApiAnswer) -> None:
         if (read := len(progress.seen) + progress.without_place) < total:
             message = f"the list ended after {read:,} of {total:,} records"
             raise DoubtfulListError(message, where=answer.address, hint=_HIDDEN, code="list_incomplete")

@@ -40,7 +40,7 @@ def _member_text(item: Any, name: str) -> str:
     return json_value_as_column_text(value) or "" if type(value) in {str, int, Decimal} else ""
 
 
-def record_at_place(
+def record_at_pointer_or_raise(
     answer: ApiAnswer, place: str, ignored: Collection[str] = (), other: ApiAnswer | None = None
 ) -> dict[str, Any]:
     """Return the record at *place*. Arguments are as those of `sign_of_incomplete_record`.

@@ -16,9 +16,9 @@ from crossdock.reading.sources.api_declaration import Api
 from crossdock.reading.sources.api_requests_and_answers import ApiRequest, parameter_pairs
 from crossdock.reading.transport.connector_http_client import (
     AnswerLimits,
-    httpx_client,
     httpx_errors_as_delivery_errors,
     httpx_errors_as_unavailable,
+    make_httpx_client_with_limits,
 )
 from crossdock.reading.transport.http_answers_and_errors import Answer, redacted_answer
 from crossdock.reading.transport.http_auth import TimedAuth, TokenAuth
@@ -61,13 +61,13 @@ class ApiRequestSender:
         if isinstance(api.auth, TimedAuth):
             api.auth.clock = clock
         if isinstance(api.auth, TokenAuth):
-            api.auth.message_of = partial(errors_in_api_answers.error_message_in, redacted=self.redacted)
+            api.auth.message_of = partial(errors_in_api_answers.redacted_error_message_in_json, redacted=self.redacted)
         limits = AnswerLimits(api.timeout_s, api.total_timeout_s, api.max_answer_bytes)
         self._client = self._make_client(limits, authorized=True)
 
     def _make_client(self, limits: AnswerLimits, *, authorized: bool) -> httpx.Client:
         api = self._api
-        return httpx_client(
+        return make_httpx_client_with_limits(
             api.base_url.rstrip("/"),
             headers={**api.plain_headers, **api.headers} if authorized else {},
             auth=api.auth if authorized else None,

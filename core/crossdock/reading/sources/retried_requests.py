@@ -18,7 +18,7 @@ from crossdock.pacing.rate_limits_in_answers import Throttling, retry_after_s
 from crossdock.reading.sources import errors_in_api_answers
 from crossdock.reading.sources.api_declaration import no_failure_status
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
-from crossdock.reading.sources.api_token_buckets import SourceAllowance
+from crossdock.reading.sources.api_token_buckets import RequestAllowanceOfRun
 from crossdock.reading.transport.http_answers_and_errors import (
     Answer,
     TimedOutError,
@@ -79,7 +79,7 @@ class _ServerError(UnavailableError):
         self.wait_s = retry_after_s(answer.headers) or 0.0
 
 
-class RetriedRequests(Struct, frozen=True):
+class RetryingRequestSender(Struct, frozen=True):
     """Sends requests within an allowance.
 
     Attributes:
@@ -89,7 +89,7 @@ class RetriedRequests(Struct, frozen=True):
     """
 
     clock: Clock
-    allowance: SourceAllowance
+    allowance: RequestAllowanceOfRun
     throttling: Callable[[ApiAnswer], Throttling | None]
     redacted: Callable[[str], str]
     rng: random.Random
@@ -134,12 +134,14 @@ class RetriedRequests(Struct, frozen=True):
             sent = self.allowance.wait_for_token(request.graphql)
             try:
                 answer = send(request)
-                body, unreadable = json_or_unreadable_reason(answer)
+                body, unreadable = parsed_json_and_unreadable_reason(answer)
                 read = ApiAnswer(shown, body, answer.status, answer.headers)
                 stands_for = self._failure_status_in_success(read, unreadable)
                 answer = answer if stands_for is None else replace(answer, status=stands_for)
                 throttling = self.throttling(read)
-                if throttling is None and (answer.status == 429 or errors_in_api_answers.is_throttled(request, read)):
+                if throttling is None and (
+                    answer.status == 429 or errors_in_api_answers.is_graphql_query_throttled(request, read)
+                ):
                     throttling = Throttling()
             except BaseException:
                 self.allowance.record_unanswered_request(sent)
@@ -149,9 +151,9 @@ class RetriedRequests(Struct, frozen=True):
             if throttling is None:
                 if answer.status in request.ends:
                     return read
-                self._raise_error_of_status(answer, shown, unreadable, body, read.status)
-                if errors_in_api_answers.is_internal_failure(request, read):
-                    said = errors_in_api_answers.error_message_in(read.at("/errors"), self.redacted)
+                self._raise_if_status_is_error(answer, shown, unreadable, body, read.status)
+                if errors_in_api_answers.is_graphql_internal_error(request, read):
+                    said = errors_in_api_answers.redacted_error_message_in_json(read.at("/errors"), self.redacted)
                     raise UnavailableError(
                         f"a GraphQL query failed with an internal error{said and f': {said}'}", code="graphql_failed"
                     )
@@ -167,7 +169,7 @@ class RetriedRequests(Struct, frozen=True):
         is_read = 200 <= read.status < 300 and not unreadable and read.body is not None
         return self.failed(read) if is_read else None
 
-    def _raise_error_of_status(self, answer: Answer, shown: str, unreadable: str, body: Any, answered: int) -> None:
+    def _raise_if_status_is_error(self, answer: Answer, shown: str, unreadable: str, body: Any, answered: int) -> None:
         """Raise the error for the status of *answer*, which was *answered* or is the one that it stands for."""
         status = answer.status
         said = f"HTTP {status}" if answered == status else f"HTTP {answered}, which means {status} here"
@@ -176,7 +178,7 @@ class RetriedRequests(Struct, frozen=True):
         if status >= 500 and not is_permanent_server_failure(status, body):
             raise _ServerError(answer)
         if not 200 <= status < 300:
-            reason = errors_in_api_answers.error_reason(
+            reason = errors_in_api_answers.redacted_error_message_of_body(
                 answer.body, answer.headers.get("content-type", ""), self.redacted
             )
             suffix = f": {reason}" if reason else ""
@@ -221,7 +223,7 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NOT_JSON = "cannot be read as JSON: "
 
 
-def json_or_unreadable_reason(answer: Answer) -> tuple[Any, str]:
+def parsed_json_and_unreadable_reason(answer: Answer) -> tuple[Any, str]:
     """Return the value, or None for an empty body, and the reason why it cannot be read, or an empty text.
 
     A byte order mark is ignored, as RFC 8259 section 8.1 permits. The reason quotes nothing of the body.

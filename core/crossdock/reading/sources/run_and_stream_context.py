@@ -59,7 +59,7 @@ _Due = Callable[[], Iterable[Look]]
 @runtime_checkable
 class AnnouncesFiles(Protocol):
     def announce_file_growth_checks(self, ctx: Any) -> None:
-        """Called when a run begins that will read the stream, to call `GrowthChecks.announce_connection`."""
+        """Called when a run begins that will read the stream, to call `GrowthChecks.announce_connection_to_be_read`."""
 
 
 class GrowthChecks:
@@ -69,21 +69,21 @@ class GrowthChecks:
         self.paused = 0.0
         self._expected: dict[str, tuple[Callable[[], FileStore], list[_Due]]] = {}
 
-    def announce_connection(self, connection: str, open_store: Callable[[], FileStore], due: _Due) -> None:
+    def announce_connection_to_be_read(self, connection: str, open_store: Callable[[], FileStore], due: _Due) -> None:
         """Announce that the run will read *connection*. *due* returns the looks at files that are not taken in yet."""
         _, all_due = self._expected.setdefault(connection, (open_store, []))
         all_due.append(due)
 
-    def let_others_look_and_pause(
+    def list_files_of_all_sources_then_pause(
         self, seconds: float, clock: Clock, connection: str, store: FileStore, looked: Look
     ) -> None:
         """Let all sources look at their files, then wait for *seconds*. Do nothing if *seconds* is not positive."""
         if seconds > 0:
-            self._let_other_sources_look(connection, store, looked)
+            self._list_files_of_other_sources(connection, store, looked)
         clock.sleep(seconds)
         self.paused += max(seconds, 0.0)
 
-    def _let_other_sources_look(self, connection: str, store: FileStore, looked: Look) -> None:
+    def _list_files_of_other_sources(self, connection: str, store: FileStore, looked: Look) -> None:
         for name, (open_store, all_due) in self._expected.items():
             with suppress(CrossdockError):  # the stream meets it again when it is read
                 if looks := [each for each in dict.fromkeys(chain(*(due() for due in all_due))) if each != looked]:
@@ -93,7 +93,7 @@ class GrowthChecks:
                                 look(opened)
 
 
-READS = "the platform"
+PLATFORM_READS_NAME = "the platform"
 """The name under which a run counts the requests that read the platform; no connection can have it. In a session they
 take tokens of delivery.
 """
@@ -146,7 +146,7 @@ class CrashMarker:
         Raises RefusedError as `mark_stream_being_read`.
         """
 
-    def count_batch(self) -> None:
+    def count_batch_of_marked_stream(self) -> None:
         """Count a batch in the mark of this thread's stream."""
 
 
@@ -360,7 +360,7 @@ class Settings(ConfigModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_addresses(cls, data: Any) -> Any:
+    def _raise_if_address_is_forbidden(cls, data: Any) -> Any:
         for place, fault in places_of_forbidden_addresses(data):
             raise make_pydantic_error_at_key(place, fault)
         return data

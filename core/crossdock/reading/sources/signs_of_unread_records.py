@@ -168,11 +168,13 @@ class SignsOfUnreadRecords:
         self._said_last = is_word and self._next is None
         self._cursor = None if is_last else self._cursor
         if records is not None:
-            self._compare_totals({place: each for place, (kind, each) in numbers.items() if kind == "total"}, records)
+            self._record_decreased_total(
+                {place: each for place, (kind, each) in numbers.items() if kind == "total"}, records
+            )
         before = numbers if self._numbers is None else self._numbers
         self._numbers = {place: min(each, numbers[place]) for place, each in before.items() if place in numbers}
 
-    def _compare_totals(self, totals: Mapping[str, int], records: int) -> None:
+    def _record_decreased_total(self, totals: Mapping[str, int], records: int) -> None:
         """Note a total that is less than on the page before: records that follow one that left the list move forward.
 
         The number of records of each page, or of those from it on, is none. Beside no records, 0 may be either.
@@ -497,7 +499,7 @@ def says_there_is_no_error(value: Any) -> bool:
     """Return whether *value* at the place of an error says that there is none."""
     if isinstance(value, list):
         return all(
-            says_there_is_no_error(each) and not (isinstance(each, dict) and _identifies_something_by_zero(each))
+            says_there_is_no_error(each) and not (isinstance(each, dict) and _has_zero_that_is_no_code(each))
             for each in value
         )
     if isinstance(value, dict):
@@ -509,7 +511,7 @@ def says_there_is_no_error(value: Any) -> bool:
     )
 
 
-def _identifies_something_by_zero(item: Mapping[str, Any]) -> bool:
+def _has_zero_that_is_no_code(item: Mapping[str, Any]) -> bool:
     """Return whether a member that is no code has a number, such as the one of a shard that failed."""
     plain = ((json_paths.member_name_without_separators(name), value) for name, value in item.items())
     codes = _CODE, _FAULT, _STATUS

@@ -22,7 +22,14 @@ import httpx
 
 from crossdock.errors import ConfigError, StateError, UnauthorizedError, UnavailableError
 from crossdock.reading.transport import oauth_messages
-from crossdock.reading.transport.http_auth import RENEWED_AT, Expired, Flow, TokenAuth, client_request, secret_text
+from crossdock.reading.transport.http_auth import (
+    RENEWED_AT,
+    Expired,
+    Flow,
+    TokenAuth,
+    revealed_secret_or_text,
+    token_request_of_client,
+)
 from crossdock.reading.transport.oauth_messages import ClientAuth
 from crossdock.state.sidecar_files import folder_owner_and_fence
 from crossdock.values import exact_json
@@ -118,7 +125,7 @@ class TokenFile:
         """Return whether newer ones than *tokens* were stored here: the file was replaced by an earlier copy."""
         return any(tokens.generation < (_generation_in(path) or tokens.generation) for path in self._newest)
 
-    def check_writable(self) -> None:
+    def raise_unless_writable(self) -> None:
         """Test whether tokens can be stored."""
         with self.locked():
             try:
@@ -272,7 +279,11 @@ class AuthorizationCodeAuth(TokenAuth):
     def authorization_address(self, redirect_url: str, state: str, verifier: str) -> str:
         """Return the address at which the owner gives access."""
         assert self._authorize_url is not None
-        asked = {"response_type": "code", "client_id": secret_text(self._client_id), "redirect_uri": redirect_url}
+        asked = {
+            "response_type": "code",
+            "client_id": revealed_secret_or_text(self._client_id),
+            "redirect_uri": redirect_url,
+        }
         asked |= self._scope | {"state": state}
         if self._pkce:
             asked |= {"code_challenge": oauth_messages.pkce_challenge(verifier), "code_challenge_method": "S256"}
@@ -297,20 +308,20 @@ class AuthorizationCodeAuth(TokenAuth):
         )
 
     def _build_client_request(self, form: Mapping[str, str], url: str | None = None) -> httpx.Request:
-        client_id, secret = secret_text(self._client_id), secret_text(self._client_secret)
-        return client_request(url or self._token_url, form, client_id, secret, self._client_auth)
+        client_id, secret = revealed_secret_or_text(self._client_id), revealed_secret_or_text(self._client_secret)
+        return token_request_of_client(url or self._token_url, form, client_id, secret, self._client_auth)
 
     # ---- tokens
 
     def prepare(self) -> None:
         """Raise UnauthorizedError or ConfigError if tokens could not be requested or stored, before anybody agrees."""
-        _ = secret_text(self._client_id), secret_text(self._client_secret)
-        self.file.check_writable()
+        _ = revealed_secret_or_text(self._client_id), revealed_secret_or_text(self._client_secret)
+        self.file.raise_unless_writable()
 
     def store(self, response: httpx.Response) -> None:
         """Store the first tokens, in place of earlier ones. Raises UnauthorizedError if the answer has none."""
-        token, members = self._token_from_response(response), oauth_messages.json_members(response.content)
-        if not oauth_messages.is_refresh_token(members.get("refresh_token")):
+        token, members = self._token_from_response(response), oauth_messages.json_object_or_empty(response.content)
+        if not oauth_messages.is_valid_refresh_token(members.get("refresh_token")):
             message = "the vendor gave no refresh token, so that access would soon end"
             hint = "request it: many vendors want a scope such as offline_access, or a parameter in `extra`"
             raise UnauthorizedError(message, where=self._token_url, hint=hint, code="token_refused")
@@ -364,7 +375,7 @@ class AuthorizationCodeAuth(TokenAuth):
         now, asked_at = self.clock.now(), self.clock.monotonic()
         self.file.write(replace(stored, renewing_since=stored.renewing_since or json_time_text(now)))
         response = yield self.token_request()
-        status, members = response.status_code, oauth_messages.json_members(response.content)
+        status, members = response.status_code, oauth_messages.json_object_or_empty(response.content)
         says_error = status < 300 and "error" in members and "access_token" not in members  # as some do, such as GitHub
         with self.refused_before.remembering_refusal(stored.refresh_token, self.clock):
             if 400 <= status < 500 or says_error:
@@ -408,11 +419,11 @@ class AuthorizationCodeAuth(TokenAuth):
             advice = f"if this persists, check the token URL, or {self._reconnect_hint}"
             message = f"no token obtained: HTTP {response.status_code}, which says nothing about the access; {advice}"
             raise UnavailableError(message, where=self._connection_name, code="token_unavailable")
-        if oauth_messages.error_code(members) not in _OTHER_REFUSALS:
+        if oauth_messages.oauth_error_code(members) not in _OTHER_REFUSALS:
             raise self._refusal_error(stored, response, members.get("error"))
 
     def _refusal_error(self, stored: StoredTokens, response: httpx.Response, code: object) -> UnauthorizedError:
-        reason = oauth_messages.refusal_text(response.status_code, code)
+        reason = oauth_messages.token_refusal_text(response.status_code, code)
         if code != "invalid_grant" and not self.refused(response):
             message = f"the vendor renewed no access, and does not say in the words of a standard why: {reason}"
             return UnauthorizedError(
@@ -445,7 +456,7 @@ def _with_new_refresh_token(stored: StoredTokens, members: Mapping[str, object])
     Without one the earlier stays valid. One that cannot be used leaves none: this answer has used the earlier one up.
     """
     given = members.get("refresh_token") or stored.refresh_token
-    following = str(given) if oauth_messages.is_refresh_token(given) else ""
+    following = str(given) if oauth_messages.is_valid_refresh_token(given) else ""
     replaced = stored.replaced + (following != stored.refresh_token)
     return StoredTokens("", following, 0, stored.connected_at, replaced=replaced)
 

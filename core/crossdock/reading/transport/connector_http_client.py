@@ -56,7 +56,7 @@ class AnswerLimits(Struct, frozen=True):
 DEFAULT_LIMITS = AnswerLimits()
 
 
-def httpx_client(
+def make_httpx_client_with_limits(
     base_url: str,
     *,
     headers: Mapping[str, str] | None = None,
@@ -81,7 +81,7 @@ def httpx_client(
     )
 
 
-def _bounded_transport(limits: AnswerLimits, connection: HttpConnection) -> BoundedTransport:
+def _bounded_transport(limits: AnswerLimits, connection: HttpConnection) -> LimitedHttpxTransport:
     client = HttpClient(
         "",
         headers={},
@@ -89,7 +89,7 @@ def _bounded_transport(limits: AnswerLimits, connection: HttpConnection) -> Boun
         max_response_bytes=limits.max_bytes,
         connection=connection,
     )
-    return BoundedTransport(client)
+    return LimitedHttpxTransport(client)
 
 
 def _read_and_release_stream(response: httpx.Response) -> None:
@@ -98,7 +98,7 @@ def _read_and_release_stream(response: httpx.Response) -> None:
     response.stream = httpx.ByteStream(response.content)
 
 
-class BoundedTransport(httpx.BaseTransport):
+class LimitedHttpxTransport(httpx.BaseTransport):
     """Sends one request at a time through *client*, so that its deadline and limits apply.
 
     A request with the extension ``sink``, an open file, has the body of a 200 written to it; ``may_leave`` is that of

@@ -232,13 +232,13 @@ def matches_pattern(name: str, pattern: str) -> bool:
     return not name.startswith(".") and fnmatchcase(name, pattern)
 
 
-def matching_files(files: Iterable[RemoteFile], pattern: str, where: str) -> list[RemoteFile]:
+def sorted_matching_files_or_raise_if_unsafe(files: Iterable[RemoteFile], pattern: str, where: str) -> list[RemoteFile]:
     """Return the files that match, by name. An unsafe name is refused: to leave it out would lose its records."""
     chosen = {file.name: file for file in files if matches_pattern(file.name, pattern)}
-    return [chosen[name] for name in sorted_names_refusing_unsafe(chosen, pattern, where)]
+    return [chosen[name] for name in sorted_names_or_raise_if_unsafe(chosen, pattern, where)]
 
 
-def sorted_names_refusing_unsafe(names: Iterable[str], pattern: str, where: str) -> list[str]:
+def sorted_names_or_raise_if_unsafe(names: Iterable[str], pattern: str, where: str) -> list[str]:
     for name in names:
         if not is_safe_name(name):
             reason = f"a file that matches {pattern!r} has the unsafe name {name[:_MAX_NAME]!a}"
@@ -252,7 +252,7 @@ def link_refused_error(name: str, pattern: str, where: str) -> RefusedError:
     return RefusedError(reason, where=where, hint="replace it by its target, or narrow the pattern", code="file_unsafe")
 
 
-def change_since_listed(
+def reason_if_file_changed_since_listed(
     listed: RemoteFile, now: RemoteFile | None, when: str, *, read: int | None = None
 ) -> str | None:
     """Return why a file is no longer as *listed*, or why *read* bytes are not all of it; None if all is well."""

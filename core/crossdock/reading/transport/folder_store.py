@@ -27,11 +27,11 @@ from crossdock.reading.transport.file_store import (
     Sink,
     archive_name_taken_error,
     archive_names,
-    change_since_listed,
     link_refused_error,
     matches_pattern,
-    matching_files,
-    sorted_names_refusing_unsafe,
+    reason_if_file_changed_since_listed,
+    sorted_matching_files_or_raise_if_unsafe,
+    sorted_names_or_raise_if_unsafe,
 )
 
 _BLOCK = 1024 * 1024
@@ -75,12 +75,12 @@ class FolderStore:
             for name in links:
                 if not _is_ignorable_link(files, name, inside):
                     raise link_refused_error(name, pattern, self._where)
-        return matching_files(found, pattern, self._where)
+        return sorted_matching_files_or_raise_if_unsafe(found, pattern, self._where)
 
     def folders(self, folder: str, pattern: str) -> Sequence[str]:
         with self._matching_entries(folder, pattern) as (_, entries):
             found = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        return sorted_names_refusing_unsafe(found, pattern, self._where)
+        return sorted_names_or_raise_if_unsafe(found, pattern, self._where)
 
     @contextmanager
     def _matching_entries(self, folder: str, pattern: str) -> Iterator[tuple[int, Iterator[os.DirEntry[str]]]]:
@@ -116,13 +116,13 @@ class FolderStore:
     def fetch(self, file: RemoteFile, sink: Sink, progress: Callable[[int], None] | None = None) -> None:
         read = 0
         with self._opened_file(file.path) as (descriptor, now):
-            self._check_unchanged(file, now, AFTER_LISTED)
+            self._raise_if_changed_since_listed(file, now, AFTER_LISTED)
             while read <= file.size and (block := self._read_block(descriptor, file.path)):
                 sink.write(block)
                 read += len(block)
                 if progress:
                     progress(len(block))
-            self._check_unchanged(file, self._stat_or_none(file.path), WHILE_READ, read=read)
+            self._raise_if_changed_since_listed(file, self._stat_or_none(file.path), WHILE_READ, read=read)
 
     def in_place(self, file: RemoteFile) -> FileInPlace:
         return _FileInFolder(self, file)
@@ -140,8 +140,8 @@ class FolderStore:
             _closing_descriptor(self._open_folder(folder, missing)) as target,
             self._os_errors_as_crossdock_errors(f"moving {file.path!r}", gone),
         ):
-            self._check_unchanged_while_moved(file, source, file.name)
-            name = next((name for name in archive_names(file) if _reserve_name(name, target)), None)
+            self._raise_if_changed_while_moved(file, source, file.name)
+            name = next((name for name in archive_names(file) if _create_empty_file_unless_taken(name, target)), None)
             if name is None:
                 raise archive_name_taken_error(file, folder, self._where)
             try:
@@ -150,7 +150,7 @@ class FolderStore:
                 os.unlink(name, dir_fd=target)
                 raise
             try:
-                self._check_unchanged_while_moved(file, target, name)
+                self._raise_if_changed_while_moved(file, target, name)
             except RefusedError:  # a new file took its place meanwhile
                 os.link(name, file.name, src_dir_fd=target, dst_dir_fd=source, follow_symlinks=False)
                 os.unlink(name, dir_fd=target)
@@ -192,16 +192,16 @@ class FolderStore:
         folder, hint = path.rpartition("/")[0], "create it, or correct the folder of the target"
         return ConfigError(f"folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing")
 
-    def _check_unchanged_while_moved(self, file: RemoteFile, folder: int, name: str) -> None:
+    def _raise_if_changed_while_moved(self, file: RemoteFile, folder: int, name: str) -> None:
         now = _remote_file_if_regular(file.name, file.folder, os.stat(name, dir_fd=folder, follow_symlinks=False))
-        if reason := change_since_listed(file, now, "while it was taken in"):
+        if reason := reason_if_file_changed_since_listed(file, now, "while it was taken in"):
             raise RefusedError(f"file {file.path!r} {reason}", where=self._where, code="file_changed")
 
     @contextmanager
     def reading(self, file: RemoteFile) -> Iterator[BinaryIO]:
         """Open *file* for reading. Entering and leaving raise RefusedError if it has changed."""
         with self._opened_file(file.path) as (descriptor, now):
-            self._check_unchanged(file, now, AFTER_LISTED)
+            self._raise_if_changed_since_listed(file, now, AFTER_LISTED)
             try:
                 with (
                     self._os_errors_as_crossdock_errors(f"reading {file.path!r}"),
@@ -209,19 +209,21 @@ class FolderStore:
                 ):
                     yield stream
             except Exception:
-                self._check_unchanged(file, self._stat_or_none(file.path), WHILE_READ)  # a change is the cause
+                self._raise_if_changed_since_listed(
+                    file, self._stat_or_none(file.path), WHILE_READ
+                )  # a change is the cause
                 raise
-            self._check_unchanged(file, self._stat_or_none(file.path), WHILE_READ)
+            self._raise_if_changed_since_listed(file, self._stat_or_none(file.path), WHILE_READ)
 
     def _stat_or_none(self, path: str) -> RemoteFile | None:
         with suppress(_MissingError):
             return self.stat(path)  # while the file is open, no other file can have its inode
         return None
 
-    def _check_unchanged(
+    def _raise_if_changed_since_listed(
         self, listed: RemoteFile, now: RemoteFile | None, when: str, *, read: int | None = None
     ) -> None:
-        if reason := change_since_listed(listed, now, when, read=read):
+        if reason := reason_if_file_changed_since_listed(listed, now, when, read=read):
             raise RefusedError(
                 f"file {listed.path!r} {reason}", where=self._where, hint=CHANGED_HINT, code="file_changed"
             )
@@ -258,7 +260,7 @@ class FolderStore:
 
     def _open_folder(self, folder: str, missing: CrossdockError) -> int:
         """Open *folder*; the caller must close the descriptor. *missing* is raised if there is no such folder."""
-        parts = self._checked_folder_parts(folder)
+        parts = self._folder_parts_or_raise_if_outside(folder)
         with self._os_errors_as_crossdock_errors(f"opening folder {folder!r}", missing):
             inside = os.open(self._root, _FOLDER)
             for name in parts:
@@ -266,7 +268,7 @@ class FolderStore:
                     inside = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=outer)
             return inside
 
-    def _checked_folder_parts(self, folder: str) -> Sequence[str]:
+    def _folder_parts_or_raise_if_outside(self, folder: str) -> Sequence[str]:
         if folder.startswith("/") or ".." in folder.split("/"):
             hint = "write the folder in `files` relative to `path`, and below it"
             raise ConfigError(f"folder {folder!r} leads outside it", where=self._where, hint=hint, code="file_unsafe")
@@ -334,7 +336,7 @@ def _is_ignorable_link(files: Container[tuple[int, ...]], link: str, folder: int
     return stat.S_ISDIR(status.st_mode) or (file is not None and file.revision in files)
 
 
-def _reserve_name(name: str, folder: int) -> bool:
+def _create_empty_file_unless_taken(name: str, folder: int) -> bool:
     """Create an empty file at *name* in *folder*, which a move may replace. Return False if the name is taken."""
     try:
         os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder))

@@ -64,7 +64,7 @@ class BasicAuth(httpx.Auth):
         self._user, self._password = user, password
 
     def auth_flow(self, request: httpx.Request) -> Flow:
-        pair = f"{secret_text(self._user)}:{secret_text(self._password)}"
+        pair = f"{revealed_secret_or_text(self._user)}:{revealed_secret_or_text(self._password)}"
         request.headers["authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
         yield request
 
@@ -75,12 +75,12 @@ class TimedAuth(httpx.Auth):
     clock: Clock = SystemClock()
 
 
-def secret_text(value: Secret | str) -> str:
+def revealed_secret_or_text(value: Secret | str) -> str:
     return value if isinstance(value, str) else value.reveal()
 
 
 def _secret_text_allowed_in_header(value: Secret | str) -> str:
-    text = secret_text(value)
+    text = revealed_secret_or_text(value)
     if not (text.isascii() and text.isprintable()):
         name = "the credential" if isinstance(value, str) else value.reference
         raise ConfigError(f"{name} contains characters that are not allowed in a header", code="secret_invalid")
@@ -129,7 +129,7 @@ class TokenAuth(TimedAuth):
 
     def token_of_response(self, response: httpx.Response) -> object:
         """Return the token in a successful answer, or None."""
-        return self.token_of_members(oauth_messages.json_members(response.content))
+        return self.token_of_members(oauth_messages.json_object_or_empty(response.content))
 
     def refused(self, response: httpx.Response) -> str:
         """Return why an answer has no token, without credentials, if it says so."""
@@ -140,7 +140,7 @@ class TokenAuth(TimedAuth):
         status = response.status_code
         if self._expired is None or status in self.expired_statuses:
             return status in self.expired_statuses
-        return self._expired(status, oauth_messages.json_members(response.content))
+        return self._expired(status, oauth_messages.json_object_or_empty(response.content))
 
     def header_value(self, token: str) -> str:
         return f"{self.scheme} {token}".lstrip()
@@ -166,20 +166,20 @@ class TokenAuth(TimedAuth):
         response = yield self.token_request()
         with self.refused_before.remembering_refusal("", self.clock):
             self._token = self._token_from_response(response)
-        expires_in = oauth_messages.json_members(response.content).get("expires_in")
+        expires_in = oauth_messages.json_object_or_empty(response.content).get("expires_in")
         self._renew_at = asked_at + RENEWED_AT * oauth_messages.token_life_s(expires_in)
 
     def _token_from_response(self, response: httpx.Response) -> str:
-        status, members = response.status_code, oauth_messages.json_members(response.content)
+        status, members = response.status_code, oauth_messages.json_object_or_empty(response.content)
         is_success = 200 <= status < 300
         token = self.token_of_response(response) if is_success else None
-        if oauth_messages.is_token(token):
+        if oauth_messages.is_valid_access_token(token):
             return str(token)
         if oauth_messages.is_temporary_failure(status, members):
             raise UnavailableError(f"no token obtained: HTTP {status}", where=self._token_url, code="token_unavailable")
         said = self.refused(response)
-        if not is_success or said or oauth_messages.error_code(members):
-            reason = oauth_messages.refusal_text(status, members.get("error")) + (f": {said}" if said else "")
+        if not is_success or said or oauth_messages.oauth_error_code(members):
+            reason = oauth_messages.token_refusal_text(status, members.get("error")) + (f": {said}" if said else "")
             reason = said if said and is_success else reason
             raise UnauthorizedError(
                 f"rejected the token request: {reason}", where=self._token_url, code="token_refused"
@@ -226,9 +226,11 @@ class ClientCredentialsAuth(TokenAuth):
         self._form |= extra or {}
 
     def token_request(self) -> httpx.Request:
-        client_id, secret = secret_text(self._client_id), secret_text(self._client_secret)
+        client_id, secret = revealed_secret_or_text(self._client_id), revealed_secret_or_text(self._client_secret)
         if self._assertion is None:
-            fields, headers = oauth_messages.client_authentication(client_id, secret, self._client_auth)
+            fields, headers = oauth_messages.client_authentication_fields_and_headers(
+                client_id, secret, self._client_auth
+            )
         else:
             token = self._assertion.token(client_id, self._token_url, self.clock.now())
             fields, headers = {"client_assertion_type": ASSERTION_TYPE, "client_assertion": token}, dict[str, str]()
@@ -265,24 +267,24 @@ class RefreshTokenAuth(TokenAuth):
         self._client_id, self._client_secret, self._client_auth = client_id, client_secret, client_auth
 
     def token_request(self) -> httpx.Request:
-        form = {"grant_type": "refresh_token", "refresh_token": secret_text(self._refresh_token)}
-        client_id, secret = secret_text(self._client_id), secret_text(self._client_secret)
-        return client_request(self._token_url, form, client_id, secret, self._client_auth)
+        form = {"grant_type": "refresh_token", "refresh_token": revealed_secret_or_text(self._refresh_token)}
+        client_id, secret = revealed_secret_or_text(self._client_id), revealed_secret_or_text(self._client_secret)
+        return token_request_of_client(self._token_url, form, client_id, secret, self._client_auth)
 
     def refused(self, response: httpx.Response) -> str:
-        if oauth_messages.json_members(response.content).get("error") != "invalid_grant":
+        if oauth_messages.json_object_or_empty(response.content).get("error") != "invalid_grant":
             return ""
         why = "it was withdrawn, has ended, or was used before"
         return f"{why}; for an API that replaces refresh tokens, use authorization_code"
 
     def token_of_members(self, answer: Mapping[str, Any]) -> object:
         following = answer.get("refresh_token")
-        if following and following != secret_text(self._refresh_token):
+        if following and following != revealed_secret_or_text(self._refresh_token):
             if not self._reusable:
                 message = "the vendor replaced the refresh token, and may no longer accept the one in the config"
                 hint = "use authorization_code, which keeps the new ones; or, if it does accept it, set reusable: true"
                 raise UnauthorizedError(message, where=self._token_url, hint=hint, code="tokens_outdated")
-            if oauth_messages.is_refresh_token(following):
+            if oauth_messages.is_valid_refresh_token(following):
                 self._refresh_token = str(following)
         return super().token_of_members(answer)
 
@@ -359,7 +361,7 @@ class LoginAuth(TokenAuth):
         return self._value.replace("{token}", token)
 
     def refused(self, response: httpx.Response) -> str:
-        return self.message_of(oauth_messages.json_members(response.content))
+        return self.message_of(oauth_messages.json_object_or_empty(response.content))
 
 
 _PLACES = re.compile(r"\{([^{}]+)\}")
@@ -392,11 +394,13 @@ def _with_secrets_revealed(value: Any) -> Any:
     return value
 
 
-def client_request(url: str, form: Mapping[str, str], client_id: str, secret: str, how: ClientAuth) -> httpx.Request:
+def token_request_of_client(
+    url: str, form: Mapping[str, str], client_id: str, secret: str, how: ClientAuth
+) -> httpx.Request:
     """Return the request of a client with *form*. A client without a secret is public, and only states its id."""
     fields, headers = {"client_id": client_id}, dict[str, str]()
     if secret:
-        fields, headers = oauth_messages.client_authentication(client_id, secret, how)
+        fields, headers = oauth_messages.client_authentication_fields_and_headers(client_id, secret, how)
     return httpx.Request("POST", url, data={**form, **fields}, headers=_headers_accepting_json(headers))
 
 

@@ -80,7 +80,7 @@ class HttpClient:
         }
         tls, network = tls_context(connection), network or httpcore.SyncBackend()
         self._direct = _Route(network, tls)
-        self._proxy = chosen_proxy(connection)
+        self._proxy = proxy_of_settings_or_environment(connection)
         self._proxied = _Route(network, tls, self._proxy) if self._proxy else self._direct
 
     def send(
@@ -121,7 +121,7 @@ class HttpClient:
 
         Besides the errors of `send`, it raises the exceptions of `NOT_SENT` and `AMBIGUOUS`.
         """
-        route = self._route(request.url)
+        route = self._direct_or_proxied_route(request.url)
         route.network.begin_request(time.monotonic() + self._total_timeout_s, may_leave)
         with route.errors_before_sending_as_unsent(), closing(route.pool.handle_request(request)) as response:
             encodings = [value for name, value in response.headers if name.lower() == b"content-encoding"]
@@ -130,7 +130,7 @@ class HttpClient:
             self._read_body(request, response, b", ".join(encodings).decode("latin-1"), write)
             return response.status, response.headers, bytes(body)
 
-    def _route(self, url: httpcore.URL) -> _Route:
+    def _direct_or_proxied_route(self, url: httpcore.URL) -> _Route:
         is_direct = url.scheme != b"https" or self._proxy is None or self._proxy.is_bypassed(url.host.decode("ascii"))
         return self._direct if is_direct else self._proxied
 
@@ -232,7 +232,7 @@ class _DeadlineNetwork(httpcore.NetworkBackend):
     def begin_request(self, deadline: float, may_leave: Callable[[], bool]) -> None:
         self._deadline, self._may_leave, self.has_left = deadline, may_leave, False
 
-    def check_may_send(self, *, is_request: bool) -> None:
+    def raise_if_request_must_not_leave(self, *, is_request: bool) -> None:
         """Check that the request may still be sent, before each write of it or of a request to the proxy.
 
         A process that was suspended may have been replaced meanwhile, so it must not finish its old requests.
@@ -279,7 +279,7 @@ class _DeadlineStream(httpcore.NetworkStream):
         return self._stream.read(max_bytes, self._bound.seconds_left(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._bound.check_may_send(is_request=not self._layers)
+        self._bound.raise_if_request_must_not_leave(is_request=not self._layers)
         self._stream.write(buffer, self._bound.seconds_left(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:
@@ -330,7 +330,7 @@ class ChosenProxy(Struct, frozen=True):
         return self.server.url.scheme == b"https"
 
 
-def chosen_proxy(connection: HttpConnection) -> ChosenProxy | None:
+def proxy_of_settings_or_environment(connection: HttpConnection) -> ChosenProxy | None:
     """Return the proxy of *connection*, or of the environment where that is trusted."""
     if connection.proxy is not None:
         user, password = connection.proxy_user, connection.proxy_password

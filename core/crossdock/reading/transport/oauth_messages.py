@@ -25,7 +25,9 @@ MAX_LIFE_S = 86_400.0
 _SECONDS = re.compile(r"[0-9]{1,12}")
 
 
-def client_authentication(client_id: str, secret: str, how: ClientAuth) -> tuple[dict[str, str], dict[str, str]]:
+def client_authentication_fields_and_headers(
+    client_id: str, secret: str, how: ClientAuth
+) -> tuple[dict[str, str], dict[str, str]]:
     """Return the form fields and headers by which a client authenticates (section 2.3.1)."""
     if how == "post":
         return {"client_id": client_id, "client_secret": secret}, {}
@@ -38,7 +40,7 @@ def pkce_challenge(verifier: str) -> str:
     return urlsafe_b64encode(sha256(verifier.encode()).digest()).decode().rstrip("=")
 
 
-def json_members(body: bytes) -> Mapping[str, Any]:
+def json_object_or_empty(body: bytes) -> Mapping[str, Any]:
     try:
         document = exact_json.loads(body)
     except ValueError:
@@ -46,16 +48,16 @@ def json_members(body: bytes) -> Mapping[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def is_token(value: object) -> bool:
+def is_valid_access_token(value: object) -> bool:
     return isinstance(value, str) and bool(value) and value.isascii() and value.isprintable() and " " not in value
 
 
-def is_refresh_token(value: object) -> bool:
+def is_valid_refresh_token(value: object) -> bool:
     """Return whether *value* is one; it may have spaces, since it is never sent in a header (RFC 6749, A.17)."""
     return isinstance(value, str) and bool(value) and value.isascii() and value.isprintable()
 
 
-def error_code(members: Mapping[str, Any]) -> str:
+def oauth_error_code(members: Mapping[str, Any]) -> str:
     """Return the code of an error, or an empty text. Some vendors have an object there."""
     code = members.get("error")
     return code if isinstance(code, str) else ""
@@ -63,10 +65,10 @@ def error_code(members: Mapping[str, Any]) -> str:
 
 def is_temporary_failure(status: int, members: Mapping[str, Any]) -> bool:
     """Return whether an answer without a token says nothing about the credentials, so that a later one may have it."""
-    return status in _PASSING_STATUSES or status >= 500 or error_code(members) in _PASSING_CODES
+    return status in _PASSING_STATUSES or status >= 500 or oauth_error_code(members) in _PASSING_CODES
 
 
-def refusal_text(status: int, code: object) -> str:
+def token_refusal_text(status: int, code: object) -> str:
     """Return why a token was refused. An error code that no standard lists could contain a secret and is left out."""
     is_known = isinstance(code, str) and code in ERROR_CODES
     return f"{code} (HTTP {status})" if is_known else f"HTTP {status}"

@@ -51,7 +51,7 @@ class HttpConnection(ConfigModel):
     ``proxy`` or ``ca_file`` is not set."""
 
     @model_validator(mode="after")
-    def _check_settings_needed_by_others(self) -> Self:
+    def _raise_if_needed_setting_is_missing(self) -> Self:
         for key, needed in _NEEDS.items():
             if getattr(self, key) is not None and getattr(self, needed) is None:
                 raise ValueError(f"{key} needs {needed}")
@@ -136,7 +136,7 @@ def load_certificate_and_key(
 ) -> None:
     """Let *context* show a certificate. Raises ConfigError if it or its key is of no use, or the key is not private."""
     secret = passphrase.reveal() if passphrase is not None else ""
-    _check_key_is_private(key or certificate)
+    _raise_if_others_may_read_key(key or certificate)
     try:
         open_regular_file(certificate).close()
         context.load_cert_chain(certificate, key, lambda: secret)  # without a function, OpenSSL asks at the terminal
@@ -157,7 +157,7 @@ def load_certificate_and_key(
         ) from None
 
 
-def _check_key_is_private(key: Path) -> None:
+def _raise_if_others_may_read_key(key: Path) -> None:
     try:
         with open_regular_file(key) as file:
             if os.fstat(file.fileno()).st_mode & 0o077:

@@ -17,23 +17,23 @@ from crossdock.reading.transport.file_store import (
     Sink,
     archive_name_taken_error,
     archive_names,
-    change_since_listed,
     link_refused_error,
     matches_pattern,
-    matching_files,
-    sorted_names_refusing_unsafe,
+    reason_if_file_changed_since_listed,
+    sorted_matching_files_or_raise_if_unsafe,
+    sorted_names_or_raise_if_unsafe,
 )
 from crossdock.reading.transport.ssh_connection_and_sftp_protocol import (
     NO_SUCH_FILE,
     PERMISSION_DENIED,
-    Attributes,
+    SftpFileAttributes,
     SftpLogin,
+    SftpStatusError,
     SftpWire,
     SshConnection,
-    StatusError,
     TimeBudget,
     connect_to_pinned_host,
-    log_in,
+    log_in_by_key_then_password,
     parse_private_key,
 )
 from crossdock.values.clock import Clock, SystemClock
@@ -55,7 +55,7 @@ def connect(login: SftpLogin, *, clock: Clock | None = None) -> SftpSession:
     key = parse_private_key(login)
     connection = connect_to_pinned_host(login, clock or SystemClock())
     try:
-        log_in(connection, key)
+        log_in_by_key_then_password(connection, key)
         return SftpSession(connection)
     except BaseException:
         connection.close()
@@ -94,12 +94,12 @@ class SftpSession:
             for link in links:
                 if not self._is_ignorable_link(listed, link):
                     raise link_refused_error(link.name, pattern, self._where)
-        return matching_files(found, pattern, self._where)
+        return sorted_matching_files_or_raise_if_unsafe(found, pattern, self._where)
 
     def folders(self, folder: str, pattern: str) -> Sequence[str]:
         with self._limiting_wait_for_listing(folder):
             entries = list(self._matching_entries(folder, pattern))
-        return sorted_names_refusing_unsafe(
+        return sorted_names_or_raise_if_unsafe(
             [name for name, each in entries if stat.S_ISDIR(each.mode or 0)], pattern, self._where
         )
 
@@ -116,12 +116,12 @@ class SftpSession:
         path = link.path.encode(errors="surrogateescape")
         try:
             target, attributes = self._wire.readlink(path), self._wire.stat(path)
-        except StatusError:  # it leads nowhere or in a circle, or the server cannot resolve it
+        except SftpStatusError:  # it leads nowhere or in a circle, or the server cannot resolve it
             return False
         name = target.rpartition(b"/")[2].decode(errors="surrogateescape")
         return stat.S_ISDIR(attributes.mode or 0) or (name, attributes.size, attributes.mtime) in listed
 
-    def _matching_entries(self, folder: str, pattern: str) -> Iterator[tuple[str, Attributes]]:
+    def _matching_entries(self, folder: str, pattern: str) -> Iterator[tuple[str, SftpFileAttributes]]:
         for count, (raw, attributes) in enumerate(self._wire.list_folder(_path_bytes(folder or "."))):
             if count == MAX_NAMES:
                 raise RefusedError(
@@ -141,7 +141,7 @@ class SftpSession:
         raise RefusedError(f"{path!r} is not a regular file", where=self._where, code="file_unsafe")
 
     def fetch(self, file: RemoteFile, sink: Sink, progress: Callable[[int], None] | None = None) -> None:
-        self._check_unchanged(file, self.stat(file.path), AFTER_LISTED)
+        self._raise_if_changed_since_listed(file, self.stat(file.path), AFTER_LISTED)
         doing, read, after = f"reading {file.path!r}", 0, None
         login = self._connection.login
         hint = "if the connection is slow, lower `min_bytes_per_s`"
@@ -166,10 +166,10 @@ class SftpSession:
                 self._wire.close_handle(handle)
         with suppress(_MissingError):
             after = self.stat(file.path)
-        self._check_unchanged(file, after, WHILE_READ, read=read)
+        self._raise_if_changed_since_listed(file, after, WHILE_READ, read=read)
 
     def move(self, file: RemoteFile, folder: str) -> str:
-        self._check_unchanged_while_moved(file, self.stat(file.path))
+        self._raise_if_changed_while_moved(file, self.stat(file.path))
         hint = "create it, or correct `archive`"
         missing = ConfigError(
             f"remote folder {folder!r} does not exist", where=self._where, hint=hint, code="folder_missing"
@@ -182,7 +182,7 @@ class SftpSession:
         moved = f"{folder}/{name}"
         self._rename_without_overwriting(file.path, moved)
         try:
-            self._check_unchanged_while_moved(file, self.stat(moved))
+            self._raise_if_changed_while_moved(file, self.stat(moved))
         except RefusedError:  # a new file took its place meanwhile
             self._rename_without_overwriting(moved, file.path)
             raise
@@ -235,16 +235,16 @@ class SftpSession:
         with self._limiting_wait_and_translating_errors(f"moving {old!r}"):
             self._wire.rename(_path_bytes(old), _path_bytes(new))  # unlike posix-rename, it overwrites nothing
 
-    def _check_unchanged(
+    def _raise_if_changed_since_listed(
         self, listed: RemoteFile, now: RemoteFile | None, when: str, *, read: int | None = None
     ) -> None:
-        if reason := change_since_listed(listed, now, when, read=read):
+        if reason := reason_if_file_changed_since_listed(listed, now, when, read=read):
             raise RefusedError(
                 f"file {listed.path!r} {reason}", where=self._where, hint=CHANGED_HINT, code="file_changed"
             )
 
-    def _check_unchanged_while_moved(self, file: RemoteFile, now: RemoteFile) -> None:
-        if reason := change_since_listed(file, now, "while it was taken in"):
+    def _raise_if_changed_while_moved(self, file: RemoteFile, now: RemoteFile) -> None:
+        if reason := reason_if_file_changed_since_listed(file, now, "while it was taken in"):
             raise RefusedError(f"file {file.path!r} {reason}", where=self._where, code="file_changed")
 
     def close(self) -> None:
@@ -256,7 +256,7 @@ class SftpSession:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _remote_file_if_regular(self, name: str, folder: str, attributes: Attributes) -> RemoteFile | None:
+    def _remote_file_if_regular(self, name: str, folder: str, attributes: SftpFileAttributes) -> RemoteFile | None:
         """Return None for links and folders. A file of unknown type (some servers send none) counts as regular."""
         if stat.S_IFMT(attributes.mode or 0) not in {0, stat.S_IFREG}:
             return None
@@ -278,7 +278,7 @@ class SftpSession:
         with self._connection.limiting_wait(doing, budget=budget):
             try:
                 yield
-            except StatusError as status:
+            except SftpStatusError as status:
                 if missing and status.code == NO_SUCH_FILE:
                     raise missing from status
                 if status.code == PERMISSION_DENIED:

@@ -58,19 +58,19 @@ _WRITES_AHEAD = 32
 _SIZE, _OWNER, _PERMISSIONS, _TIMES, _EXTENDED = 1, 2, 4, 8, 0x8000_0000
 
 
-class ProtocolError(Exception):
+class SftpProtocolError(Exception):
     """The server violates the SFTP protocol."""
 
 
-class StatusError(Exception):
+class SftpStatusError(Exception):
     """The server refused a request. Its text is left out: it may repeat anything."""
 
-    def __init__(self, answer: Message) -> None:
+    def __init__(self, answer: SftpMessage) -> None:
         self.code = answer.read_number()
         super().__init__(f"{_REASONS.get(self.code, 'unknown reason')} (status {self.code})")
 
 
-class Attributes(Struct, frozen=True):
+class SftpFileAttributes(Struct, frozen=True):
     """The attributes that the server gives for a file; None where it gives none."""
 
     size: int | None
@@ -78,7 +78,7 @@ class Attributes(Struct, frozen=True):
     mtime: int | None
 
 
-class Message:
+class SftpMessage:
     def __init__(self, body: bytes) -> None:
         self._body, self._at = body, 0
 
@@ -88,7 +88,7 @@ class Message:
 
     def read_bytes(self, count: int) -> bytes:
         if count > len(self._body) - self._at:
-            raise ProtocolError("a response ends too early")
+            raise SftpProtocolError("a response ends too early")
         self._at += count
         return self._body[self._at - count : self._at]
 
@@ -98,7 +98,7 @@ class Message:
     def read_string(self) -> bytes:
         return self.read_bytes(self.read_number())
 
-    def read_attributes(self) -> Attributes:
+    def read_attributes(self) -> SftpFileAttributes:
         flags = self.read_number()
         size = int.from_bytes(self.read_bytes(8)) if flags & _SIZE else None
         self.read_bytes(8 if flags & _OWNER else 0)
@@ -106,7 +106,7 @@ class Message:
         mtime = int.from_bytes(self.read_bytes(8)[4:]) if flags & _TIMES else None
         for _ in range(2 * self.read_number() if flags & _EXTENDED else 0):
             self.read_string()
-        return Attributes(size, mode, mtime)
+        return SftpFileAttributes(size, mode, mtime)
 
 
 class SftpWire:
@@ -125,23 +125,23 @@ class SftpWire:
         self._send(struct.pack(">IBI", 5, INIT, VERSION))
         kind, answer = self._receive_message()
         if kind != SERVER_VERSION:
-            raise ProtocolError(f"received message {kind} instead of the version")
+            raise SftpProtocolError(f"received message {kind} instead of the version")
         if (version := answer.read_number()) != VERSION:
-            raise ProtocolError(f"the server speaks SFTP version {version}, not {VERSION}")
+            raise SftpProtocolError(f"the server speaks SFTP version {version}, not {VERSION}")
         while not answer.is_at_end:
             self._extensions.add(answer.read_string())
             answer.read_string()  # its version
 
-    def lstat(self, path: bytes) -> Attributes:
+    def lstat(self, path: bytes) -> SftpFileAttributes:
         return self._send_and_receive(LSTAT, _packed_string(path), ATTRS).read_attributes()
 
-    def stat(self, path: bytes) -> Attributes:
+    def stat(self, path: bytes) -> SftpFileAttributes:
         return self._send_and_receive(STAT, _packed_string(path), ATTRS).read_attributes()
 
     def readlink(self, path: bytes) -> bytes:
         answer = self._send_and_receive(READLINK, _packed_string(path), NAME)
         if answer.read_number() != 1:
-            raise ProtocolError("the server gives a link no or several targets")
+            raise SftpProtocolError("the server gives a link no or several targets")
         return answer.read_string()
 
     def open(self, path: bytes) -> bytes:
@@ -191,12 +191,12 @@ class SftpWire:
     def _receive_write_status(self, unanswered: set[int]) -> None:
         number, answer = self._receive_answer(unanswered, STATUS)
         unanswered.discard(number)
-        _check_status_ok(answer)
+        _raise_unless_status_is_ok(answer)
 
     def _send_and_check_status(self, kind: int, body: bytes) -> None:
-        _check_status_ok(self._send_and_receive(kind, body, STATUS))
+        _raise_unless_status_is_ok(self._send_and_receive(kind, body, STATUS))
 
-    def list_folder(self, folder: bytes) -> Iterator[tuple[bytes, Attributes]]:
+    def list_folder(self, folder: bytes) -> Iterator[tuple[bytes, SftpFileAttributes]]:
         handle = self._send_and_receive(OPENDIR, _packed_string(folder), HANDLE).read_string()
         while True:
             self._send(self._encode_request(READDIR, _packed_string(handle)))
@@ -204,7 +204,7 @@ class SftpWire:
             if answer is None:
                 return self.close_handle(handle)
             if not (count := answer.read_number()):
-                raise ProtocolError("part of a listing is empty")
+                raise SftpProtocolError("part of a listing is empty")
             for _ in range(count):
                 name = answer.read_string()
                 answer.read_string()  # the line that ls would print
@@ -240,11 +240,11 @@ class SftpWire:
             data = answer.read_string() if answer else b""
             answers, received = answers + 1, received + len(data)
             if answers > FREE_ANSWERS + received // LEAST_ANSWER:
-                raise ProtocolError(f"{answers:,} responses contained only {received:,} bytes")
+                raise SftpProtocolError(f"{answers:,} responses contained only {received:,} bytes")
             if not data:
                 end = min(end, offset)
             elif len(data) > length:
-                raise ProtocolError("a response is longer than requested")
+                raise SftpProtocolError("a response is longer than requested")
             elif len(data) < length:
                 self._send(request(offset + len(data), length - len(data)))
             ready[offset] = data
@@ -252,11 +252,11 @@ class SftpWire:
                 position += len(block)
                 yield block
 
-    def _send_and_receive(self, kind: int, body: bytes, expected: int) -> Message:
+    def _send_and_receive(self, kind: int, body: bytes, expected: int) -> SftpMessage:
         self._send(self._encode_request(kind, body))
         _, answer = self._receive_answer({self._number}, expected)
         if answer is None:
-            raise ProtocolError("unexpected end of file")
+            raise SftpProtocolError("unexpected end of file")
         return answer
 
     def _encode_request(self, kind: int, body: bytes) -> bytes:
@@ -264,31 +264,31 @@ class SftpWire:
         self._unanswered.add(self._number)
         return struct.pack(">IBI", len(body) + 5, kind, self._number) + body
 
-    def _receive_answer(self, wanted: Container[int], expected: int) -> tuple[int, Message | None]:
+    def _receive_answer(self, wanted: Container[int], expected: int) -> tuple[int, SftpMessage | None]:
         """Return the next answer to one of *wanted*; None at the end. Answers to abandoned requests are dropped."""
         while True:
             kind, answer = self._receive_message()
             number = answer.read_number()
             if number not in self._unanswered:
-                raise ProtocolError("a response arrived that matches no request")
+                raise SftpProtocolError("a response arrived that matches no request")
             self._unanswered.remove(number)
             if number in wanted:
                 break
         if kind == expected:
             return number, answer
         if kind != STATUS:
-            raise ProtocolError(f"received message {kind} instead of {expected}")
-        if (status := StatusError(answer)).code != END:
+            raise SftpProtocolError(f"received message {kind} instead of {expected}")
+        if (status := SftpStatusError(answer)).code != END:
             raise status
         return number, None
 
-    def _receive_message(self) -> tuple[int, Message]:
+    def _receive_message(self) -> tuple[int, SftpMessage]:
         length = int.from_bytes(self._receive_bytes(4))
         if not 1 <= length <= MAX_MESSAGE:
-            raise ProtocolError(f"a response claims to be {length} bytes long")
+            raise SftpProtocolError(f"a response claims to be {length} bytes long")
         message = self._receive_bytes(length)
         self._heard()
-        return message[0], Message(message[1:])
+        return message[0], SftpMessage(message[1:])
 
     def _receive_bytes(self, count: int) -> bytes:
         while len(self._buffer) - self._at < count:
@@ -301,10 +301,10 @@ class SftpWire:
         return self._buffer[self._at - count : self._at]
 
 
-def _check_status_ok(answer: Message | None) -> None:
+def _raise_unless_status_is_ok(answer: SftpMessage | None) -> None:
     if answer is None:
-        raise ProtocolError("unexpected end of file")
-    if (status := StatusError(answer)).code != OK:
+        raise SftpProtocolError("unexpected end of file")
+    if (status := SftpStatusError(answer)).code != OK:
         raise status
 
 
@@ -561,7 +561,7 @@ class SshConnection:
 
 def _failure_reason(error: Exception) -> str:
     """Return a fixed sentence, since the texts of paramiko quote what the server sent."""
-    if isinstance(error, ProtocolError):
+    if isinstance(error, SftpProtocolError):
         return str(error)
     if isinstance(error, EOFError):
         return "the server closed the connection"
@@ -661,7 +661,7 @@ def _pinned_fingerprints(login: SftpLogin) -> list[str]:
     return [fingerprint.rstrip("=") for fingerprint in given]
 
 
-def log_in(connection: SshConnection, key: paramiko.PKey | None) -> None:
+def log_in_by_key_then_password(connection: SshConnection, key: paramiko.PKey | None) -> None:
     """Try the key, then the password. Some servers require both."""
     login, transport = connection.login, connection.transport
     methods = {}

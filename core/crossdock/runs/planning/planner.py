@@ -248,7 +248,7 @@ class Planner:
         files = self._bound.context.run.inputs.get(self._bound.name)
         for read, said, _ in sorted(self._draft_records(planned, chunk), key=lambda each: is_about_whole_file(each[1])):
             try:
-                first_read_at = None if files is None else files.first_reading_of(read.identity.source)
+                first_read_at = None if files is None else files.first_read_time_of(read.identity.source)
                 said_by = hash_identifying_acknowledgement_row(
                     read.record, None if files is None else read.identity.source
                 )

@@ -15,7 +15,7 @@ from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.paginated_api_client import ApiClient
 from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.reading.sources.retried_requests import NotFoundError
-from crossdock.reading.sources.run_and_stream_context import READS, SourceContext
+from crossdock.reading.sources.run_and_stream_context import PLATFORM_READS_NAME, SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.platform_source.referenced_record_expansion import naming_missing_access_scope
 from crossdock.runs.platform_source.settings import platform_api
@@ -26,11 +26,11 @@ PAGE_SIZE = 1_000
 
 
 class LiveRecords(AbstractContextManager["LiveRecords"]):
-    """Reads the platform's records within the rate limit; *run* has its bucket under `READS`. It serves one thread."""
+    """Reads the platform's records within the rate limit; *run* has its bucket under `PLATFORM_READS_NAME`. It serves one thread."""
 
     def __init__(self, profile: Profile, run: SourceContext) -> None:
         self._profile, self._run = profile, run
-        self._client = ApiClient(platform_api(profile), run, READS)
+        self._client = ApiClient(platform_api(profile), run, PLATFORM_READS_NAME)
 
     @property
     def request_count(self) -> int:
@@ -75,9 +75,9 @@ class LiveRecords(AbstractContextManager["LiveRecords"]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._client.close()
-        usage, counted = self._client.allowance.usage, self._run.api_usage.get(READS)
+        usage, counted = self._client.allowance.usage, self._run.api_usage.get(PLATFORM_READS_NAME)
         if counted is not None:
             usage.requests += counted.requests
             usage.throttled += counted.throttled
             usage.waited_s += counted.waited_s
-        self._run.api_usage[READS] = usage
+        self._run.api_usage[PLATFORM_READS_NAME] = usage

@@ -16,7 +16,7 @@ from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.delta.state_comparison import Delta, known_keys_missing_in_list
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.reading.sources.found_expected_and_late_files import known_file_description
+from crossdock.reading.sources.found_expected_and_late_files import name_size_and_time_of_known_file
 from crossdock.reading.sources.run_and_stream_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs import dry_run
@@ -312,7 +312,7 @@ class SignsOfForgottenRecords:
 
 
 def _facts_that_identify(file: FileFacts) -> set[object]:
-    return {file.content_hash, known_file_description(file)}
+    return {file.content_hash, name_size_and_time_of_known_file(file)}
 
 
 def _was_read_before(tx: Transaction, stream: str) -> bool:

@@ -360,7 +360,7 @@ def outcome_without_record(answer: Answer, body: Any, shape: RecordShape, place:
     ).sign_of_more_records()
     if sign is None:
         return Outcome("absent", status=answer.status)
-    reason = errors_in_api_answers.error_message_in(body, str)
+    reason = errors_in_api_answers.redacted_error_message_in_json(body, str)
     sign = f"{sign}: {reason}" if reason else sign
     advice = "if that says something else, declare it as ignored"
     return Outcome("unavailable", f"answered a look-up without a record, although {sign}; {advice}")
@@ -589,7 +589,10 @@ def _text_of_error(body: Any, place: str) -> str:
     return next(
         filter(
             None,
-            (errors_in_api_answers.error_message_in(value_at_pointer_or_missing(body, each), str) for each in places),
+            (
+                errors_in_api_answers.redacted_error_message_in_json(value_at_pointer_or_missing(body, each), str)
+                for each in places
+            ),
         ),
         "",
     )

@@ -251,7 +251,7 @@ class ApiTarget(ConnectorTarget):
             return answer
         if status == _THROTTLED:  # its body may state the wait
             return replace(answer, status=status)
-        reason = errors_in_api_answers.error_message_in(body, str) or _NO_REASON
+        reason = errors_in_api_answers.redacted_error_message_in_json(body, str) or _NO_REASON
         return Answer(status, answer.headers, exact_json.dumps({"detail": reason}))
 
     def throttled(self, answer: Answer) -> Outcome | None:
@@ -259,7 +259,7 @@ class ApiTarget(ConnectorTarget):
         ``THROTTLED`` says. None for any other, also for a 429 of which `Api.throttled` says nothing.
         """
         read = self._as_api_answer(answer)
-        is_told = errors_in_api_answers.THROTTLED in errors_in_api_answers.error_codes(read)
+        is_told = errors_in_api_answers.THROTTLED in errors_in_api_answers.graphql_error_codes(read)
         found = self.api.throttling(read) or (Throttling() if is_told else None)
         if found is None:
             return None
@@ -364,7 +364,9 @@ def outcome_of_write_with_reason(
     outcome = answer_outcomes.outcome_of_write(answer, expected, shape, judged=judged)
     if outcome.message != f"HTTP {answer.status}":
         return outcome
-    message = errors_in_api_answers.error_reason(answer.body, answer.headers.get("content-type", ""), str)
+    message = errors_in_api_answers.redacted_error_message_of_body(
+        answer.body, answer.headers.get("content-type", ""), str
+    )
     return replace(outcome, message=message or outcome.message)
 
 

@@ -65,8 +65,8 @@ def unreadable_look_up_outcome(error: RecordError) -> Outcome:
 
 
 def read_as_member_or_reason(name: str, read: Callable[[], Any]) -> dict[str, Any]:
-    """Return the member *name* of a record as *read* requests it, or the reason for `raise_if_part_was_not_read` if it cannot
-    be read.
+    """Return the member *name* of a record as *read* requests it, or the reason for `raise_if_part_was_not_read` if it
+    cannot be read.
 
     Raises:
         UnauthorizedError, UnavailableError: They concern all records.

@@ -161,8 +161,8 @@ def request_and_add_members(
 ) -> Any:
     """Return *item* with what the requests of *members* have answered, in their order; a later one may use an earlier.
 
-    What the API refuses, or answers in another form, is an error of this record alone: `error_of_first_failed_member` finds it.
-    *key* is the place of *members* in the config, and *latest_answers* are those for each of them.
+    What the API refuses, or answers in another form, is an error of this record alone: `error_of_first_failed_member`
+    finds it. *key* is the place of *members* in the config, and *latest_answers* are those for each of them.
 
     Raises:
         RefusedError: If the API ignores what a request sends.

@@ -169,7 +169,10 @@ def request_rest_of_connections(ctx: Context[Any], item: Any, rests: Mapping[str
 
 
 def with_connections_marked_as_failed(item: Any, paths: Collection[str], error: CrossdockError) -> Any:
-    """Return *item* as one of which the connections at *paths* cannot be read: `error_of_first_failed_member` finds *error*."""
+    """Return *item* as one of which the connections at *paths* cannot be read.
+
+    `error_of_first_failed_member` finds *error*.
+    """
     for path in paths:
         held = value_at_path_or_missing(item, path)
         if isinstance(held, dict):

@@ -1,8 +1,8 @@
 """The files that a stream found in a run, as its report tells them; whether it must find a new one; and how long it
 waits.
 
-A source never waits until its file arrives. It raises `LateFileError` and is called again, so that other streams can run
-meanwhile, nothing stays open, and the run can be interrupted.
+A source never waits until its file arrives. It raises `LateFileError` and is called again, so that other streams can
+run meanwhile, nothing stays open, and the run can be interrupted.
 """
 
 from __future__ import annotations
@@ -291,7 +291,9 @@ class Expectation:
     def compare(
         self, run: SourceContext, stream: str, taken: Sequence[FileFacts], unread: Sequence[FileFacts], files: str
     ) -> InputFacts:
-        """Report to *run* what *stream* found and misses; for arguments see `report_of_stream_input` and `violation`."""
+        """Report to *run* what *stream* found and misses. Arguments are those of `report_of_stream_input` and
+        `violation`.
+        """
         known = run.intake.known_files(stream)
         facts = run.inputs[stream] = report_of_stream_input(known, taken, unread, run.intake.passed_over_files(stream))
         if not facts.has_arrived and (error := self.violation(known, run, files)):

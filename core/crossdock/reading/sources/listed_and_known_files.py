@@ -283,7 +283,8 @@ class KnownFiles:
         kept: How long copies of finished files are kept, under any version; the newest snapshot is always kept.
         ordered_by_rows: Streams whose rows say themselves which is the newest, so that files may come in any order.
         takes_late: Whether older files may come later, because all are put in order.
-        looked_twice: Whether files are read only after they kept size and time for `LEAST_AGE_WHEN_READ`: later changes then show.
+        looked_twice: Whether files are read only after they kept size and time for `LEAST_AGE_WHEN_READ`: later changes
+            then show.
     """
 
     def __init__(

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from crossdock.reading.transport.http_answers_and_errors import RefusedCredentials
 
 Look = Callable[[FileStore], None]
-"""Looks at the files of one source."""
+"""Lists the files of one source, so that those that grow until the next look are recognized."""
 _Due = Callable[[], Iterable[Look]]
 
 

@@ -26,7 +26,10 @@ PAGE_SIZE = 1_000
 
 
 class LiveRecords(AbstractContextManager["LiveRecords"]):
-    """Reads the platform's records within the rate limit; *run* has its bucket under `PLATFORM_READS_NAME`. It serves one thread."""
+    """Reads the platform's records within the rate limit; *run* has its bucket under `PLATFORM_READS_NAME`.
+
+    It serves one thread.
+    """
 
     def __init__(self, profile: Profile, run: SourceContext) -> None:
         self._profile, self._run = profile, run

@@ -460,7 +460,7 @@ class _JobExchange:
         return host, parts._replace(scheme="", netloc="", fragment="").geturl() or "/", is_own
 
     def _successful_answer_or_raise(self, answer: Answer, what: str, where: str, *, is_own_host: bool = True) -> Answer:
-        """Return an answer of success. Raises errors for others, and `_EndedError` if it is sent again later."""
+        """Return an answer of success. Raises errors for others, `_ExchangeEndedError` if it is sent again later."""
         if what == "start":
             self._raise_if_other_jobs_must_end(answer)
         if is_own_host and (throttled := self._target.throttled(answer)):
@@ -490,7 +490,7 @@ class _JobExchange:
         raise RefusedError(message, where=where, hint=f"{advice}; {_AGAIN}", code="job_failed")
 
     def _raise_if_other_jobs_must_end(self, answer: Answer) -> None:
-        """Raise `_EndedError` if the start was refused because of other jobs, whatever its status."""
+        """Raise `_ExchangeEndedError` if the start was refused because of other jobs, whatever its status."""
         busy, text = self._config.busy or (), answer.body.decode(errors="replace").casefold()
         is_told = any(each.casefold() in text for each in ((busy,) if isinstance(busy, str) else busy))
         if is_told and self._target.with_status(self._resource, answer).status >= 300:

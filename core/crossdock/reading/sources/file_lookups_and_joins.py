@@ -353,7 +353,7 @@ class JoinedFiles:
 
         Raises:
             RefusedError: If a file fails a check, or a source has no file; then nothing is taken in.
-            LateError: If the run must wait for a file; it may then read again.
+            LateFileError: If the run must wait for a file; it may then read again.
         """
         found = self._current_files_of_parts()
         self._merge_input_reports()

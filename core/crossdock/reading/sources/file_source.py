@@ -211,7 +211,7 @@ class FileSource:
 
         Raises:
             RefusedError: If one file fails a check; then none is taken in.
-            LateError: If the run must wait for a file; it may then read again.
+            LateFileError: If the run must wait for a file; it may then read again.
         """
         _, unread = self.current(stream_id, expectation)
         for file in unread:

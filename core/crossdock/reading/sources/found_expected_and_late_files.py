@@ -187,7 +187,7 @@ class LateFileWatch:
         While there is time left, a refused file, such as one that still grows, and an unavailable server count as late.
 
         Raises:
-            LateError: If there is time left. Before its pause is over, *take* is not called again.
+            LateFileError: If there is time left. Before its pause is over, *take* is not called again.
             UnavailableError: If the time is over without a file, and that is a failure.
         """
         if self._late is not None and self._monotonic_now < self._again:

@@ -167,7 +167,7 @@ class FileListing:
         self._ahead = {file.name for file in files}, self._run.clock.monotonic()
 
     def pause_and_raise_if_files_grow(self, store: FileStore, files: Sequence[RemoteFile]) -> None:
-        """Refuse *files*, some of `offered_files`, that are too large or have not kept size and time for a while.
+        """Refuse *files*, some of `list_offered_files`, that are too large or have not kept size and time for a while.
 
         Their times are not compared with the local clock, which may differ from that of the server.
         """

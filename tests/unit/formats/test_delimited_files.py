@@ -123,7 +123,7 @@ def test_usual_writers_are_proved_by_writing_again(
     path: Path, quoting: Literal[0, 1, 2], end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The slower proof is not needed for what a common library writes, whichever cells it quotes."""
-    monkeypatch.delattr(PolarsDelimitedParser, "_parse_rewritten")
+    monkeypatch.delattr(PolarsDelimitedParser, "_parse_after_rewriting")
     rows = [(f"K{n}", n, "" if n % 3 else "y", f"line\n{n}" if n % 7 == 0 else 'a "b", c') for n in range(500)]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, quoting=quoting, lineterminator=end)
@@ -136,7 +136,7 @@ def test_usual_writers_are_proved_by_writing_again(
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_few_quotes_are_looked_at(path: Path, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No other proof is needed where they are few, whatever they enclose."""
-    for other in ("_parse_checked_by_round_trip", "_parse_rewritten"):
+    for other in ("_parse_if_round_trip_agrees", "_parse_after_rewriting"):
         monkeypatch.delattr(PolarsDelimitedParser, other)
     cells = [f"two{end}lines", "a,b", '"', '""', "", "plain"]
     rows = [(f"K{n}", cells[n // 50 % 6] if n % 50 == 0 else "x" * 20, "y" * 20) for n in range(3000)]
@@ -158,7 +158,7 @@ def test_many_quotes_are_looked_at_a_part_at_a_time(path: Path, end: str, monkey
         tuple(row) for row in csv.reader(StringIO(end.join(lines[1:]), newline=""))
     ]
     monkeypatch.setattr(polars_delimited_parser, "_QUOTES_AT_ONCE", 50)
-    monkeypatch.delattr(StrictDelimitedParser, "_parse_quoted")  # which would read them as well
+    monkeypatch.delattr(StrictDelimitedParser, "_parse_quoted_cell")  # which would read them as well
     assert pl.concat(read_delimited_rows(path, DelimitedFormat(), name="f")).equals(whole)
 
 
@@ -248,7 +248,7 @@ def test_many_delimiters_in_a_cell_are_no_columns(path: Path) -> None:
     assert pl.concat(read_delimited_rows(path, DelimitedFormat(), name="f")).rows() == [("1", text, 2), ("2", "x", 3)]
 
 
-@pytest.mark.parametrize(("limited", "limit"), [("_LARGE", 1000), ("MAX_CELLS", 100)])
+@pytest.mark.parametrize(("limited", "limit"), [("_LARGE", 1000), ("MAX_FRAME_CELLS", 100)])
 def test_a_record_that_is_large_or_of_many_lines_is_not_for_polars(
     path: Path, limited: str, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,7 +259,7 @@ def test_a_record_that_is_large_or_of_many_lines_is_not_for_polars(
     def never(*_: object, **__: object) -> None:
         pytest.fail("polars was asked")
 
-    monkeypatch.setattr(polars_parser, limited, limit)
+    monkeypatch.setattr(polars_delimited_parser, limited, limit)
     monkeypatch.setattr(PolarsDelimitedParser, "_read_csv", never)
     (frame,) = read_delimited_rows(path, DelimitedFormat(), name="f")
     assert frame.rows() == [("1", text, 2)]
@@ -271,8 +271,8 @@ def test_frames_hold_few_cells(path: Path, quote: str, monkeypatch: pytest.Monke
     rows = [(f"{number}", f"{quote}{',' if quote else ''}{quote}") for number in range(20_000)]
     path.write_text("A,B\n" + "".join(f"{one},{other}\n" for one, other in rows))
     whole = pl.concat(read_delimited_rows(path, DelimitedFormat(), name="f"))
-    for module in (polars_parser, delimited_files):
-        monkeypatch.setattr(module, "MAX_CELLS", 20_000)
+    for module in (polars_delimited_parser, delimited_files):
+        monkeypatch.setattr(module, "MAX_FRAME_CELLS", 20_000)
     monkeypatch.setattr(delimited_files, "_SMALLEST_PART_BYTES", 1000)
     frames = list(read_delimited_rows(path, DelimitedFormat(), name="f"))
     assert max(frame.height * 2 for frame in frames) <= 20_000

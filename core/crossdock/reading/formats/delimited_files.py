@@ -387,7 +387,7 @@ def read_delimited_rows_at_lines(
     batch_rows: int = 100_000,
     _chunk: int = _CHUNK_BYTES,
 ) -> Iterator[pl.DataFrame]:
-    """Read the rows that begin at *lines* (ascending) of a file that `read_rows` has read to its end, much faster."""
+    """Read the rows that begin at *lines* (ascending) of a file that was read to its end, much faster."""
     counted = LeniencyCounts()
     with open_and_unpack_if_gzip(path, name=name) as stream:
         file, _ = _prepare_parser_and_pieces(stream, layout, name, _chunk, counted)

@@ -114,7 +114,7 @@ class EdiRowMaker:
             self._starts[loop.starts].append(_DeclaredLoop(name, loop))
 
     def make_rows_of_set(self, found: EdiSet) -> list[tuple[int, list[str | None]]]:
-        """Return the cells of each row, with the number of its first segment. Raises RefusedSetError.
+        """Return the cells of each row, with the number of its first segment. Raises EdiSetError.
 
         Those of the columns `added` follow: for each of `numbered` the number of the set, if the set itself has all
         cells of the key for all rows.

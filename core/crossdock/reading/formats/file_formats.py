@@ -268,7 +268,7 @@ class FormatReader(ABC, Generic[L]):
 DEFAULT_KIND = "delimited"
 FORMATS: Mapping[str, tuple[str, str]] = {  # kind -> module and reader
     "delimited": ("delimited_files", "DelimitedReader"),
-    "fixed_width": ("fixed_width_rows", "FixedWidthReader"),
+    "fixed_width": ("fixed_width_files", "FixedWidthReader"),
     "sheet": ("sheet_files", "SheetReader"),
     "json_lines": ("json_files", "JsonLinesReader"),
     "json": ("json_files", "JsonReader"),

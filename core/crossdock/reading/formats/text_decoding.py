@@ -72,7 +72,7 @@ def is_single_byte_encoding(name: str) -> bool:
 
 
 class ByteWidthPaddingTable(dict[int, str]):
-    """A table for `str.translate` that adds a `EXTRA_BYTE_FILLER` for each byte of a character after its first one."""
+    """A table for `str.translate` that adds an `EXTRA_BYTE_FILLER` for each byte of a character after its first one."""
 
     def __init__(self, encoding: str) -> None:
         super().__init__()
@@ -222,7 +222,7 @@ def read_decoded_records_at_lines(
     chunk: int,
     prepare: LineFilter = iter,
 ) -> Iterator[bytes]:
-    """Yield the records that begin at *lines* (ascending) of a stream that `decode_into_record_pieces` has read to its end."""
+    """Yield the records that begin at *lines* (ascending) of a stream that was read to its end before."""
     mark, number = quote.encode() if quote else None, next(lines, None)
     begun, quotes = list[bytes](), 0
     for first, found in _split_into_numbered_lines(

@@ -474,7 +474,7 @@ def _big_endian_number(data: bytes, length: int) -> int:
 
 
 def _read_packet_tags(message: BinaryIO) -> Iterator[int]:
-    """Yield the tags of the outermost packets and pass over their bodies. Errors are those of `_parse_packet_header`."""
+    """Yield the tags of the outermost packets without their bodies. Errors are those of `_parse_packet_header`."""
     size, at = message.seek(0, 2), 0
     while at < size:
         message.seek(at)

@@ -25,7 +25,7 @@ from crossdock.mapping.row_order_and_cursors import (
 )
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.values.clock import Clock
-from crossdock.values.json_paths import is_cell_of_lone_surrogate_text
+from crossdock.values.invalid_json_values import is_cell_of_invalid_value
 from crossdock.values.raw_rows_and_records import LINE, RawBatch, with_path_columns
 
 PART_ROWS = 500
@@ -281,7 +281,7 @@ class CheckpointedReading:
                 f"missing column {name!r}, which is the cursor of the stream", where=batch.source, code="column_missing"
             )
         for cell, line in zip(frame[name], frame[LINE], strict=True):
-            row = {name: None if is_cell_of_lone_surrogate_text(cell) else cell}  # its record is a dead letter
+            row = {name: None if is_cell_of_invalid_value(cell) else cell}  # its record is a dead letter
             try:
                 yield cursor.position(row), cursor.value(row), line
             except RecordError as error:

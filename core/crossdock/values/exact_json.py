@@ -168,7 +168,7 @@ def loads(body: bytes | str) -> JsonValue:
     return value
 
 
-def loads_replacing_invalid_values(body: bytes, replacement: Callable[[str], JsonValue]) -> JsonValue:
+def loads_replacing_values(body: bytes, replacement: Callable[[str], JsonValue]) -> JsonValue:
     """Read JSON, with what *replacement* returns for the reason in place of each value that `loads` refuses alone.
 
     These are NaN, infinities, numbers beyond the limits of this module, and a member that an object has twice with

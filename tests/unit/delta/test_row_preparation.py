@@ -30,11 +30,8 @@ from crossdock.delta.row_preparation import (
 from crossdock.errors import RefusedError
 from crossdock.mapping.stream_declaration import Filter, Repair
 from crossdock.printable import BLANKS, is_storable
-from crossdock.values.json_paths import (
-    json_value_as_column_text,
-    loads_replacing_lone_surrogate_texts,
-    value_at_path_or_missing,
-)
+from crossdock.values.invalid_json_values import loads_replacing_invalid_values
+from crossdock.values.json_paths import json_value_as_column_text, value_at_path_or_missing
 from crossdock.values.raw_rows_and_records import JSON, RawBatch
 from crossdock.values.record_keys import MAX_KEY_BYTES, key_text
 
@@ -177,9 +174,7 @@ def test_a_json_pointer_is_a_path() -> None:
 
 def test_a_value_that_is_no_exact_json_is_no_key_and_matches_no_filter() -> None:
     """Two records are not one because both have NaN, and none is left out or deleted for what nobody can read."""
-    items = loads_replacing_lone_surrogate_texts(
-        b'[{"a": NaN, "b": 1}, {"a": 1, "b": 2, "d": NaN}, {"a": "x y", "b": 2}]'
-    )
+    items = loads_replacing_invalid_values(b'[{"a": NaN, "b": 1}, {"a": 1, "b": 2, "d": NaN}, {"a": "x y", "b": 2}]')
     stream = Things(
         key=("a",), skip={"other": Filter(field="c", empty=True)}, deleted=Filter(field="b", one_of=("1", "2"))
     )

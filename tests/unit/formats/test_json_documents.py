@@ -18,7 +18,7 @@ from crossdock.errors import RefusedError
 from crossdock.reading.formats import json_files
 from crossdock.reading.formats.file_formats import get_reader_of_layout, may_be_truncated, read_rows, read_rows_at_lines
 from crossdock.values import exact_json
-from crossdock.values.json_paths import pointer_of_lone_surrogate_text
+from crossdock.values.invalid_json_values import pointer_and_fault_of_invalid_value
 from crossdock.values.raw_rows_and_records import JSON, LINE
 
 TWO = (
@@ -101,7 +101,7 @@ def test_half_of_a_character_concerns_its_record_alone(monkeypatch: pytest.Monke
     form = {"kind": "json", "records": "data.items"}
     one, cut, other = (text for _, text in rows(written, form))
     assert (one, other) == ('{"a":1}', '{"a":"\U0001f600"}')
-    assert (pointer_of_lone_surrogate_text(cut) or "")[0] == "/a/1"
+    assert (pointer_and_fault_of_invalid_value(cut) or "")[0] == "/a/1"
     with pytest.raises(RefusedError, match="the name of a member has a lone surrogate"):
         rows(written.replace("by", r"\ud83d"), form)
 
@@ -116,7 +116,7 @@ def test_a_value_that_is_no_exact_json_concerns_its_record_alone(
     written = '{"by": {"x": NaN}, "data": {"items": [{"a": 1}, ' + wrong + ', {"a": "one\ntwo"}]}}'
     one, cut, other = (text for _, text in rows(written, {"kind": "json", "records": "data.items"}))
     assert (one, other) == ('{"a":1}', r'{"a":"one\ntwo"}')
-    assert pointer_of_lone_surrogate_text(cut) is not None
+    assert pointer_and_fault_of_invalid_value(cut) is not None
     with pytest.raises(RefusedError, match="NaN is not JSON"):
         rows('{"count": NaN, "items": [{"a": 1}]}', {"kind": "json", "records": "items", "count": "count"})
 

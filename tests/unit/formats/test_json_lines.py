@@ -13,7 +13,7 @@ from crossdock.errors import RefusedError
 from crossdock.reading.formats import json_files
 from crossdock.reading.formats.file_formats import may_be_truncated, read_rows, read_rows_at_lines
 from crossdock.reading.formats.json_files import JsonLinesFormat
-from crossdock.values.raw_rows_and_records import JSON, LINE, Record, lone_surrogate_error
+from crossdock.values.raw_rows_and_records import JSON, LINE, Record, invalid_json_value_error
 
 LAYOUT = JsonLinesFormat(kind="json_lines")
 TWO = '{"id": "0017", "price": 1.50, "big": 9007199254740993}\n{"id": "ü"}\n'
@@ -88,7 +88,7 @@ def test_half_of_a_character_refuses_its_record_and_not_the_file(file: Path) -> 
         for frame in read_rows(file, LAYOUT, name="a.jsonl")
         for text, line in frame.iter_rows()
     ]
-    errors = [lone_surrogate_error(each) for each in found]
+    errors = [invalid_json_value_error(each) for each in found]
     assert [error and error.pointer for error in errors] == [None, "/name", "/size"]
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from crossdock import RefusedError
 from crossdock.errors import RemoteError
 from crossdock.sources import UnavailableError
-from crossdock.values.json_paths import loads_replacing_lone_surrogate_texts
+from crossdock.values.invalid_json_values import loads_replacing_invalid_values
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.queries import ShopList
 from crossdock_connectors.shop.shopify.requests_and_complete_lists import (
@@ -79,7 +79,7 @@ def _divide_result_file_or_raise_if_incomplete(path: Path, expected_objects: int
 
 def _parse_line_as_object(line: bytes, where: str) -> Item:
     try:
-        item = loads_replacing_lone_surrogate_texts(line)
+        item = loads_replacing_invalid_values(line)
     except ValueError as error:
         hint = "the file of a bulk operation was cut off or damaged; run again"
         raise RefusedError(f"is no JSON: {error}", where=where, hint=hint, code="answer_unreadable") from None
@@ -97,7 +97,7 @@ def _records_and_orphan_count_of_part(shop_list: ShopList, part: Path) -> tuple[
     children: dict[str, list[Item]] = {}
     with part.open("rb") as lines:
         for line in lines:
-            item = loads_replacing_lone_surrogate_texts(line)
+            item = loads_replacing_invalid_values(line)
             parent = item.pop(_PARENT, None)
             gid = item.get("id")
             if parent is not None:

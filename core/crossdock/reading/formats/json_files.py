@@ -23,13 +23,8 @@ from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzi
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import make_pydantic_error_at_key
-from crossdock.values.json_paths import (
-    MISSING,
-    is_pointer,
-    loads_replacing_lone_surrogate_texts,
-    member_or_missing,
-    unescaped_pointer_part,
-)
+from crossdock.values.invalid_json_values import loads_replacing_invalid_values
+from crossdock.values.json_paths import MISSING, is_pointer, member_or_missing, unescaped_pointer_part
 from crossdock.values.raw_rows_and_records import JSON, LINE
 
 CHUNK_BYTES = _WINDOW_BYTES = 1 << 20
@@ -131,7 +126,7 @@ def _read_canonical_objects(stream: Readable, name: str) -> Iterator[tuple[int, 
 def _canonical_object_or_raise(line: bytes, where: str) -> str:
     """Return the canonical text of the object in *line*. Raises RefusedError with the reason if there is none."""
     try:
-        found = loads_replacing_lone_surrogate_texts(line)
+        found = loads_replacing_invalid_values(line)
     except JSONDecodeError as error:
         raise RefusedError(
             f"is not JSON: {error.msg}", where=f"{where}:{error.colno}", hint=_LINE_HINT, code="file_damaged"
@@ -400,7 +395,7 @@ class _JsonDocumentReader:
             if end is None and self._is_ended:
                 self._raise_truncated_file_error()
         try:
-            value = loads_replacing_lone_surrogate_texts(self._text[self._at : end].encode())
+            value = loads_replacing_invalid_values(self._text[self._at : end].encode())
         except JSONDecodeError as error:
             self._raise_error(f"is not JSON: {error.msg}", _DOCUMENT_HINT, self._at + error.pos)
         except ValueError as error:

@@ -26,7 +26,8 @@ from crossdock.reading.transport.http_answers_and_errors import (
     UnreadableError,
 )
 from crossdock.values.clock import Clock
-from crossdock.values.json_paths import loads_replacing_lone_surrogate_texts, value_at_path_or_missing
+from crossdock.values.invalid_json_values import loads_replacing_invalid_values
+from crossdock.values.json_paths import value_at_path_or_missing
 
 ATTEMPTS = 5
 LESSENED_AT_MOST = 30  # times that a request is halved, or an author's paginator says that it is
@@ -230,7 +231,7 @@ def parsed_json_and_unreadable_reason(answer: Answer) -> tuple[Any, str]:
     """
     try:
         body = answer.body.removeprefix(codecs.BOM_UTF8)
-        return (loads_replacing_lone_surrogate_texts(body) if answer.body else None), ""
+        return (loads_replacing_invalid_values(body) if answer.body else None), ""
     except ValueError as error:
         return None, _NOT_JSON + _reason_not_json(answer, error)
 

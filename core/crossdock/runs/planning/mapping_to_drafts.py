@@ -22,7 +22,7 @@ from crossdock.values.author_code_errors import (
     storable_copy_of_error,
 )
 from crossdock.values.config_file import message_of_pydantic_error
-from crossdock.values.raw_rows_and_records import JSON, REASONS, Record, lone_surrogate_error
+from crossdock.values.raw_rows_and_records import JSON, REASONS, Record, invalid_json_value_error
 
 _CONTAINERS = (list, tuple, dict)
 _MANY, _MOST = 1_000, exact_json.MAX_VALUES - 1_000  # in a list; other members have fewer than the rest
@@ -33,7 +33,7 @@ _QUOTING = {"datetime_object_invalid", "get_attribute_error", "iteration_error",
 def map_record_to_draft_members(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Reference]]:
     """Return the members of the record's draft, and the references in it. Each failure is a `RecordError`."""
     stream = bound.stream
-    if (fault := lone_surrogate_error(record)) is not None:
+    if (fault := invalid_json_value_error(record)) is not None:
         raise fault
     try:
         members = stream.draft(record).payload()

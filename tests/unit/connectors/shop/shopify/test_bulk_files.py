@@ -17,7 +17,7 @@ from tests.partners.shopify.site import Site
 
 from crossdock import Context, RefusedError
 from crossdock.values import exact_json
-from crossdock.values.json_paths import pointer_of_lone_surrogate_text
+from crossdock.values.invalid_json_values import pointer_and_fault_of_invalid_value
 from crossdock_connectors.shop.shopify import bulk_operations
 from crossdock_connectors.shop.shopify.bulk_operations import records_with_children_in_result_file
 from crossdock_connectors.shop.shopify.queries import CUSTOMERS, ORDERS, ShopList
@@ -83,8 +83,8 @@ def test_half_of_a_character_refuses_no_file(ctx: Context[Any]) -> None:
     objects = lines_of({1: [100], 2: []})
     objects[0]["name"] = "cut \ud83d"
     first, second = read(ctx, content(objects), len(objects), 2)
-    assert (pointer_of_lone_surrogate_text(exact_json.dumps(first).decode()) or "")[0] == "/name"
-    assert pointer_of_lone_surrogate_text(exact_json.dumps(second).decode()) is None
+    assert (pointer_and_fault_of_invalid_value(exact_json.dumps(first).decode()) or "")[0] == "/name"
+    assert pointer_and_fault_of_invalid_value(exact_json.dumps(second).decode()) is None
 
 
 def test_a_file_that_is_cut_off_anywhere_is_refused(ctx: Context[Any]) -> None:

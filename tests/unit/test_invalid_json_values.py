@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.values import exact_json
-from crossdock.values.json_paths import (
-    is_cell_of_lone_surrogate_text,
-    json_value_as_column_text,
-    loads_replacing_lone_surrogate_texts,
-    pointer_of_lone_surrogate_text,
+from crossdock.values.invalid_json_values import (
+    is_cell_of_invalid_value,
+    loads_replacing_invalid_values,
+    pointer_and_fault_of_invalid_value,
 )
+from crossdock.values.json_paths import json_value_as_column_text
 
 HALVES = st.text(st.characters(categories=("Cs", "L", "P")) | st.sampled_from('\\ud83dx"\x1d'))
 DOCUMENTS = st.recursive(
@@ -31,25 +31,24 @@ def is_whole(text: str) -> bool:
 def test_two_texts_are_never_one_cell(one: str, other: str) -> None:
     """Neither are two halves equal, nor is one equal to the text that shows its escape."""
     cells = [
-        json_value_as_column_text(loads_replacing_lone_surrogate_texts(json.dumps(each).encode()))
-        for each in (one, other)
+        json_value_as_column_text(loads_replacing_invalid_values(json.dumps(each).encode())) for each in (one, other)
     ]
     assert (cells[0] == cells[1]) is (json.loads(json.dumps(one)) == json.loads(json.dumps(other)))
-    assert is_cell_of_lone_surrogate_text(cells[0]) is not is_whole(json.loads(json.dumps(one)))
+    assert is_cell_of_invalid_value(cells[0]) is not is_whole(json.loads(json.dumps(one)))
 
 
 @given(DOCUMENTS)
 def test_a_mark_is_found_where_the_text_was(document: object) -> None:
     """Documents without one are read as they are, and what was read is exact JSON."""
     body = json.dumps(document).encode()
-    read = exact_json.dumps(loads_replacing_lone_surrogate_texts(body)).decode()
+    read = exact_json.dumps(loads_replacing_invalid_values(body)).decode()
     try:
         whole = exact_json.loads(body)
     except ValueError:
-        assert pointer_of_lone_surrogate_text(read) is not None
+        assert pointer_and_fault_of_invalid_value(read) is not None
     else:
         assert exact_json.loads(read) == whole
-        assert pointer_of_lone_surrogate_text(read) is None
+        assert pointer_and_fault_of_invalid_value(read) is None
 
 
 @pytest.mark.parametrize(
@@ -63,9 +62,7 @@ def test_a_mark_is_found_where_the_text_was(document: object) -> None:
 )
 def test_the_member_is_named(body: str, pointer: str | None) -> None:
     """By a JSON pointer; a text that only looks like the mark is none."""
-    found = pointer_of_lone_surrogate_text(
-        exact_json.dumps(loads_replacing_lone_surrogate_texts(body.encode())).decode()
-    )
+    found = pointer_and_fault_of_invalid_value(exact_json.dumps(loads_replacing_invalid_values(body.encode())).decode())
     assert (found and found[0]) == pointer
 
 
@@ -82,7 +79,7 @@ def test_the_member_is_named(body: str, pointer: str | None) -> None:
 )
 def test_a_value_that_is_no_exact_json_is_replaced(body: bytes, pointer: str, fault: str) -> None:
     """Its place and the reason are found in the record; the others are read."""
-    found = pointer_of_lone_surrogate_text(exact_json.dumps(loads_replacing_lone_surrogate_texts(body)).decode())
+    found = pointer_and_fault_of_invalid_value(exact_json.dumps(loads_replacing_invalid_values(body)).decode())
     assert found is not None
     assert found[0] == pointer
     assert fault in found[1]
@@ -90,7 +87,7 @@ def test_a_value_that_is_no_exact_json_is_replaced(body: bytes, pointer: str, fa
 
 def test_what_can_be_read_in_one_way_only_is_read() -> None:
     """A line break in a text that nobody has escaped, and a member twice with the same value."""
-    assert loads_replacing_lone_surrogate_texts(b'{"a": "one\ntwo\t", "b": 1, "b": 1}') == {"a": "one\ntwo\t", "b": 1}
+    assert loads_replacing_invalid_values(b'{"a": "one\ntwo\t", "b": 1, "b": 1}') == {"a": "one\ntwo\t", "b": 1}
 
 
 @pytest.mark.parametrize(
@@ -106,4 +103,4 @@ def test_what_can_be_read_in_one_way_only_is_read() -> None:
 def test_other_faults_refuse_the_document(body: bytes, message: str) -> None:
     """What else is no exact JSON stays so, and the marks keep the limits of its size."""
     with pytest.raises(ValueError, match=message):
-        loads_replacing_lone_surrogate_texts(body)
+        loads_replacing_invalid_values(body)

@@ -2,8 +2,8 @@ r"""Values in JSON that are no exact JSON: each is replaced, so that one record 
 
 A lone surrogate such as ``"\ud83d"`` is half of a character (RFC 8259, section 8.2). Programs write it that cut texts
 by UTF-16 units within an emoji, as JavaScript does, and no state and no target can hold it. Other programs write NaN,
-as Python does, a number with thousands of digits, or one member twice. An object takes the place of such a value, and the
-record that has it becomes a dead letter.
+as Python does, a number with thousands of digits, or one member twice. An object takes the place of such a value, and
+the record that has it becomes a dead letter.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from crossdock.mapping.external_ids import Ours
 from crossdock.mapping.resource_types import WRITABLE_RESOURCE_TYPES, ResourceType, subset_model_with_optional_members
 from crossdock.mapping.row_order_and_cursors import Checkpoint, Cursor, OrderBy, as_order_by_objects
 from crossdock.mapping.stream_declaration import PLATFORM, Filter, Mode, StreamDeclaration
-from crossdock.reading.sources.run_and_stream_context import Context, Settings
+from crossdock.reading.sources.stream_context import Context, Settings
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.values import exact_json
 from crossdock.values.author_code_errors import type_name_of_wrong_value

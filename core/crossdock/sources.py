@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from crossdock.reading.sources.api_declaration import Api
     from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
     from crossdock.reading.sources.errors_in_api_answers import GraphQLError
+    from crossdock.reading.sources.expected_and_late_files import Expect, Expectation, Wait
     from crossdock.reading.sources.file_lookups_and_joins import Joined, JoinedFiles, Part, Rule
     from crossdock.reading.sources.file_order import NameOrder, Order
     from crossdock.reading.sources.file_source import FileSource, StreamId, warnings_about_newest
-    from crossdock.reading.sources.found_expected_and_late_files import Expect, Expectation, Wait
     from crossdock.reading.sources.listed_and_known_files import ArchiveFolder, check_intake
     from crossdock.reading.sources.manifests_and_done_markers import Manifest, MarkerTemplate
     from crossdock.reading.sources.paginated_api_client import ApiClient
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         Stop,
     )
     from crossdock.reading.sources.retried_requests import NotFoundError
-    from crossdock.reading.sources.run_and_stream_context import SourceContext
+    from crossdock.reading.sources.run_context import SourceContext
     from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
     from crossdock.reading.transport.client_assertions import ClientAssertion, SignatureAlgorithm
     from crossdock.reading.transport.file_store import FileStore, WritableStore, any_case, list_below, split_pattern
@@ -91,13 +91,13 @@ _NAMES = {
     " TimedAuth",
     "reading.transport.proxy_and_tls_settings": "HttpConnection",
     "reading.sources.listed_and_known_files": "ArchiveFolder check_intake",
-    "reading.sources.found_expected_and_late_files": "Expect Expectation Wait",
+    "reading.sources.expected_and_late_files": "Expect Expectation Wait",
     "reading.sources.file_order": "NameOrder Order",
     "reading.sources.file_source": "FileSource StreamId warnings_about_newest",
     "reading.sources.file_lookups_and_joins": "Joined JoinedFiles Part Rule",
     "reading.sources.manifests_and_done_markers": "Manifest MarkerTemplate",
     "reading.sources.retried_requests": "NotFoundError",
-    "reading.sources.run_and_stream_context": "SourceContext",
+    "reading.sources.run_context": "SourceContext",
     "reading.transport.file_store": "FileStore WritableStore any_case list_below split_pattern",
     "reading.transport.folder_store": "FolderStore",
     "reading.transport.sftp_store": "SftpLogin connect",

@@ -49,7 +49,7 @@ from crossdock.values.json_access import JsonAccess
 from crossdock.values.json_paths import value_at_path_or_missing
 
 if TYPE_CHECKING:
-    from crossdock.reading.sources.run_and_stream_context import Context, Settings
+    from crossdock.reading.sources.stream_context import Context, Settings
 
 __all__ = [
     "Delivery", "Hint", "RecentDeliveries", "Subscription", "SubscriptionApi", "Webhook", "WebhookError",

@@ -12,7 +12,7 @@ from pathlib import Path
 from crossdock.reading.sources.api_declaration import Api
 from crossdock.reading.sources.paginated_api_client import ApiClient
 from crossdock.reading.sources.pagination import GraphQLConnection, LinkHeader
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.values.clock import SystemClock
 from crossdock.values.run_progress_and_messages import SilentProgress

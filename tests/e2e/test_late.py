@@ -12,14 +12,14 @@ from tests.chaos.processes import CROSSDOCK
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site
 from tests.waiting import eventually
 
-from crossdock.reading.sources import found_expected_and_late_files
+from crossdock.reading.sources import expected_and_late_files
 from crossdock.values.config_base_types import parse_duration
 
 
 @pytest.fixture(autouse=True)
 def _a_second_of_the_config_is_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of what runs in this process: its pauses end soon, in the same order."""
-    monkeypatch.setattr(found_expected_and_late_files, "parse_duration", lambda duration: parse_duration(duration) / 10)
+    monkeypatch.setattr(expected_and_late_files, "parse_duration", lambda duration: parse_duration(duration) / 10)
 
 
 def waits(site: Site, stream: str, wait: str) -> None:

@@ -18,7 +18,7 @@ from crossdock.mapping.row_order_and_cursors import Cursor
 from crossdock.mapping.stream_declaration import FailureLimits, removal_problem
 from crossdock.pacing.rate_limit_and_retry_settings import RateLimit
 from crossdock.reading.sources.api_token_buckets import ApiUsage, SharedBuckets
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceModel
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.sources import Api

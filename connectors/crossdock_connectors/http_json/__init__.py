@@ -14,5 +14,5 @@ CONNECTOR = Connector(
     check=check,
     api=HttpJsonSettings.declared_api,
     target=target,
-    webhooks=webhook_declaration,
+    webhooks=lambda settings: settings.webhooks and webhook_declaration(settings.webhooks),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -17,9 +17,6 @@ from crossdock.values.config_base_types import make_pydantic_error_at_key
 from crossdock.values.json_paths import is_pointer
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme, WebhookSettings
 from crossdock_connectors.http_json.credential_settings import HeaderName
-
-if TYPE_CHECKING:
-    from crossdock_connectors.http_json.settings import HttpJsonSettings
 
 
 def _checked_json_pointer(text: str) -> str:
@@ -96,10 +93,7 @@ def raise_if_hint_rule_is_unusable(
             raise make_pydantic_error_at_key((*place, "key"), message)
 
 
-def webhook_declaration(settings: HttpJsonSettings) -> Webhooks[HttpJsonSettings] | None:
-    declared = settings.webhooks
-    if declared is None:
-        return None
+def webhook_declaration(declared: HttpJsonWebhooks) -> Webhooks[Any]:
     return Webhooks(
         [declared.scheme],
         declared.secrets,

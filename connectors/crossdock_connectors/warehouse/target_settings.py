@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel
 from crossdock.pacing.rate_limit_and_retry_settings import Retry
-from crossdock.reading.sources.found_expected_and_late_files import Interval
+from crossdock.reading.sources.expected_and_late_files import Interval
 from crossdock.sources import NameForm, WrappedIn, WritableStore
 from crossdock.targets import (
     ACKNOWLEDGEMENTS,

@@ -67,7 +67,7 @@ from crossdock.mapping.stream_declaration import (
     removal_problem,
     reread_and_open_until_problem,
 )
-from crossdock.reading.sources.found_expected_and_late_files import Interval
+from crossdock.reading.sources.expected_and_late_files import Interval
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.values import exact_json
 from crossdock.values.author_code_errors import (

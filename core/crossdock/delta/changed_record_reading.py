@@ -32,7 +32,7 @@ from crossdock.delta.row_preparation import (
 )
 from crossdock.errors import ConnectorError, CrossdockError
 from crossdock.mapping.convert import Row
-from crossdock.reading.sources.run_and_stream_context import os_errors_as_state_errors
+from crossdock.reading.sources.run_context import os_errors_as_state_errors
 from crossdock.state import RecordIdentity
 from crossdock.values.invalid_json_values import REPLACED_VALUE
 from crossdock.values.raw_rows_and_records import (

@@ -18,7 +18,7 @@ from crossdock.mapping.external_ids import Ours
 from crossdock.mapping.resource_types import WRITABLE_RESOURCE_TYPES, ResourceType, text_members
 from crossdock.mapping.row_order_and_cursors import OrderBy
 from crossdock.printable import BLANKS
-from crossdock.reading.sources.found_expected_and_late_files import Interval
+from crossdock.reading.sources.expected_and_late_files import Interval
 from crossdock.resources import ActionName, ResourceName
 from crossdock.values.config_base_types import (
     ConfigModel,

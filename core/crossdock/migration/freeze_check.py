@@ -13,7 +13,7 @@ from crossdock.errors import RefusedError, StoppedError
 from crossdock.migration.pause_resume_and_approve import transaction_on_open_migration
 from crossdock.migration.rehearsal_file_and_load_check import dry_run_load
 from crossdock.migration.waves import migration_config_or_raise, streams_of_all_waves
-from crossdock.reading.sources.found_expected_and_late_files import newest_accepted_file
+from crossdock.reading.sources.stream_input_report import newest_accepted_file
 from crossdock.runs.audit_log import AuditedChange, audited_change_in_one_transaction
 from crossdock.runs.plan_result import PlanResult
 from crossdock.state import Transaction

@@ -16,7 +16,7 @@ from crossdock.config.project.project import Project
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.reading.sources.run_and_stream_context import PLATFORM_READS_NAME, SourceContext, create_run_folder
+from crossdock.reading.sources.run_context import PLATFORM_READS_NAME, SourceContext, create_run_folder
 from crossdock.resources import ResourceName
 from crossdock.runs.adoptable_record_reading import AdoptableRecordReader
 from crossdock.runs.imported_file_log import EmptyIntakeLog

@@ -26,7 +26,7 @@ from crossdock.migration.rehearsal_file_and_load_check import Rehearsal, Rehears
 from crossdock.migration.source_profile import SourceProfile
 from crossdock.migration.waves import NumberedWave, migration_config_or_raise, waves_numbered_in_config_order
 from crossdock.pacing.token_bucket import Forecast
-from crossdock.reading.sources.run_and_stream_context import Observe
+from crossdock.reading.sources.run_context import Observe
 from crossdock.runs import dry_run
 from crossdock.runs.open_records import ParentRecord
 from crossdock.runs.plan_result import PlanListener, PlanResult

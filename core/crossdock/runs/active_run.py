@@ -29,7 +29,7 @@ from crossdock.errors import (
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.request_allowance import Priority, RequestAllowance
 from crossdock.pacing.token_bucket import BucketState
-from crossdock.reading.sources.run_and_stream_context import (
+from crossdock.reading.sources.run_context import (
     ClosingStack,
     JobRun,
     SourceContext,

@@ -17,7 +17,7 @@ from crossdock.mapping.resource_types import CHANGED, make_platform_external_id
 from crossdock.mapping.row_order_and_cursors import OVERLAP_S, latest_time_of_change
 from crossdock.mapping.stream_declaration import PLATFORM, AdoptBy
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.planning.adoptable_records import AdoptionMatcher, TargetMemberValue, TargetMemberValueIndex
 from crossdock.state import Scope, State, Transaction

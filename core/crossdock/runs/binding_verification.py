@@ -24,7 +24,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import StoppedError, UnauthorizedError
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.request_allowance import RequestAllowance
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs import still_referenced_records
 from crossdock.runs.adoptable_record_reading import may_replace_lost_state

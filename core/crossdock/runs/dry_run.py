@@ -16,7 +16,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, strip_traceback_and_causes
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.token_bucket import BucketState, Forecast, LimitEstimate, forecast_request_duration
-from crossdock.reading.sources.run_and_stream_context import ClosingStack, SourceContext, create_run_folder
+from crossdock.reading.sources.run_context import ClosingStack, SourceContext, create_run_folder
 from crossdock.runs import refusals_to_send_records_twice, session_shared_by_runs
 from crossdock.runs.adoptable_record_reading import note_creates_that_may_be_in_doubt, note_possible_adoptions
 from crossdock.runs.imported_file_log import ReadOnlyIntakeLog, RereadAllIntakeLog

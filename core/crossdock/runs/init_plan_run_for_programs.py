@@ -15,7 +15,7 @@ from crossdock.config.project import project
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.pacing.request_allowance import Priority
-from crossdock.reading.sources.run_and_stream_context import WaitingRun
+from crossdock.reading.sources.run_context import WaitingRun
 from crossdock.runs import dry_run, sync_and_replay, tables_and_sentences_of_run
 from crossdock.runs.named_record_delivery import Key, named_records
 from crossdock.runs.plan_result import PlanListener, PlanResult

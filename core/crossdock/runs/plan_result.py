@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from crossdock.delta.latest_records import RepeatedKeys
 from crossdock.errors import CrossdockError, worst_exit_code
 from crossdock.pacing.token_bucket import Forecast
-from crossdock.reading.sources.run_and_stream_context import Observe
+from crossdock.reading.sources.run_context import Observe
 from crossdock.runs import tables_and_sentences_of_run
 from crossdock.runs.planned_target_files import PlannedFile
 from crossdock.runs.planning.planner import PlannedChunk

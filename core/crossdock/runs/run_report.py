@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 from crossdock.errors import CrossdockError, InternalError
 from crossdock.reading.sources.api_token_buckets import ApiUsage
-from crossdock.reading.sources.found_expected_and_late_files import InputFacts
+from crossdock.reading.sources.stream_input_report import InputFacts
 from crossdock.runs import tables_and_sentences_of_run
 from crossdock.state import Intent, RunRecord
 from crossdock.state.tables.run_history import COMPLETED

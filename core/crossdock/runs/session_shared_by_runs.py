@@ -27,7 +27,7 @@ from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.pacing.request_allowance import BucketShare, RequestAllowance
 from crossdock.pacing.token_bucket import BucketState, BucketStore
 from crossdock.reading.sources.api_token_buckets import ApiBucket, SharedBuckets
-from crossdock.reading.sources.run_and_stream_context import PLATFORM_READS_NAME, CrashMarker
+from crossdock.reading.sources.run_context import PLATFORM_READS_NAME, CrashMarker
 from crossdock.runs import run_start_and_stop_requests
 from crossdock.runs.run_start_and_stop_requests import RunRequest
 from crossdock.state import Intent, State, Transaction

@@ -18,7 +18,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream, 
 from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.reading.sources.found_expected_and_late_files import LateFileError
+from crossdock.reading.sources.expected_and_late_files import LateFileError
 from crossdock.runs.adoptable_record_reading import AdoptionMatchersOfRun
 from crossdock.runs.binding_verification import resources_written_by_streams
 from crossdock.runs.planning import update_limits

@@ -29,7 +29,7 @@ from crossdock.delta.row_preparation import (
 )
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.mapping.declarative import list_elements_at_path
-from crossdock.reading.sources.run_and_stream_context import SourceContext, create_run_folder
+from crossdock.reading.sources.run_context import SourceContext, create_run_folder
 from crossdock.resources import Reference
 from crossdock.runs.batches_read_from_connector import fetch_checked_batches, pull_checked_batches
 from crossdock.runs.imported_file_log import EmptyIntakeLog

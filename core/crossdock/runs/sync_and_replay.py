@@ -13,7 +13,7 @@ from crossdock.config.project.project import Project
 from crossdock.delta.changed_record_reading import KeyedRecord, stored_records_repaired_and_filtered_again
 from crossdock.errors import ConfigError, RefusedError, add_code_to_first_line
 from crossdock.pacing.request_allowance import Priority
-from crossdock.reading.sources.run_and_stream_context import WaitingRun
+from crossdock.reading.sources.run_context import WaitingRun
 from crossdock.runs import stream_input
 from crossdock.runs.active_run import ActiveRun
 from crossdock.runs.named_record_delivery import NamedRecordDelivery, raise_unless_streams_can_fetch

@@ -17,7 +17,7 @@ from crossdock.connector import Connector, Context, Settings
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_declaration import PLATFORM
 from crossdock.platform.platform_config import ApiKey, Profile
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.runs.stream_trial import Trial, try_bound_stream, try_stream
 from crossdock.testing.manual_clock import ManualClock

@@ -21,7 +21,7 @@ from crossdock.connector import Connector, Context, Stream
 from crossdock.errors import UnavailableError
 from crossdock.mapping.row_order_and_cursors import Checkpoint
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import parts_between_checkpoints, sync_and_replay
 from crossdock.runs.open_records import open_record_items_in_states
 from crossdock.runs.run_report import Report

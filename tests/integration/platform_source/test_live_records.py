@@ -9,7 +9,7 @@ import pytest
 from tests.integration.platform_source.reading import COPIES, Reading
 
 from crossdock.errors import UnauthorizedError
-from crossdock.reading.sources.run_and_stream_context import PLATFORM_READS_NAME, SourceContext
+from crossdock.reading.sources.run_context import PLATFORM_READS_NAME, SourceContext
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.runs.platform_source import live_records_for_comparisons
 from crossdock.runs.platform_source.live_records_for_comparisons import LiveRecords

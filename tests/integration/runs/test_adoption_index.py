@@ -14,7 +14,7 @@ from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import RefusedError, StoppedError
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import adoptable_record_reading
 from crossdock.runs.adoptable_record_reading import AdoptableRecordReader
 from crossdock.runs.imported_file_log import EmptyIntakeLog

@@ -22,7 +22,7 @@ from tests.waiting import eventually
 from crossdock.cli.main import main
 from crossdock.config.project import connections_and_bound_streams, project
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs import sync_and_replay
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.sandbox import SandboxServer

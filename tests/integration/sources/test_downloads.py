@@ -11,7 +11,7 @@ import pytest
 from tests.servers import served
 
 from crossdock.errors import RefusedError, UnavailableError
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.http_answers_and_errors import MAX_RESPONSE_BYTES
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.sources import Api, ApiClient

@@ -17,7 +17,7 @@ from tests.tls_servers import OK, ConnectProxy, HttpsServer, client_certificate,
 
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.connector_http_client import make_httpx_client_with_limits
 from crossdock.reading.transport.http_answers_and_errors import AmbiguousError, NotSentError
 from crossdock.reading.transport.httpcore_client import HttpClient

@@ -18,7 +18,7 @@ from crossdock.config.project.config_schema import config_schema
 from crossdock.config.project.connections_and_bound_streams import load_connector
 from crossdock.connector import Context, Finding
 from crossdock.errors import ConfigError
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.values.clock import SystemClock
 from crossdock.values.run_progress_and_messages import SilentProgress

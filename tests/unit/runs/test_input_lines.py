@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from crossdock.reading.sources.found_expected_and_late_files import FileInInputReport, InputFacts
+from crossdock.reading.sources.stream_input_report import FileInInputReport, InputFacts
 from crossdock.runs.tables_and_sentences_of_run import found_files_sentence
 
 NEWEST = ("a.csv", datetime(2026, 3, 9, 1, 2, 3, tzinfo=UTC))

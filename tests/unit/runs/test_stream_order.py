@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.connector import Stream
 from crossdock.mapping.resource_types import RESOURCES
-from crossdock.reading.sources.found_expected_and_late_files import LateFileError
+from crossdock.reading.sources.expected_and_late_files import LateFileError
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.runs.stream_delivery import StreamOrder
 from crossdock.state import Scope

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.reading.sources.run_and_stream_context import create_run_folder
+from crossdock.reading.sources.run_context import create_run_folder
 
 
 def test_the_folder_is_private_and_removed(tmp_path: Path) -> None:

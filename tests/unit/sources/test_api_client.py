@@ -14,7 +14,7 @@ import pytest
 from crossdock.errors import ConfigError, RefusedError, RemoteError, StoppedError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.redacting_request_sender import ApiRequestSender
 from crossdock.reading.sources.retried_requests import NotFoundError
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.sources import Api, ApiClient, ClientCredentialsAuth, CursorInBody, HeaderAuth, HttpSettings
 from crossdock.testing.manual_clock import ManualClock

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.reading.sources.found_expected_and_late_files import Expect, Expectation
-from crossdock.reading.sources.run_and_stream_context import JobRun, SourceContext, WaitingRun
+from crossdock.reading.sources.expected_and_late_files import Expect, Expectation
+from crossdock.reading.sources.run_context import JobRun, SourceContext, WaitingRun
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.state import FileFacts
 from crossdock.testing.manual_clock import ManualClock

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crossdock.errors import ConfigError
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.sources import DelimitedFormat, FileSource, FolderStore, Manifest, StreamId
 from crossdock.testing.manual_clock import ManualClock

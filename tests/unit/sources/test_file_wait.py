@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from crossdock.errors import CrossdockError, RefusedError, UnauthorizedError, UnavailableError
-from crossdock.reading.sources.found_expected_and_late_files import LateFileError
-from crossdock.reading.sources.run_and_stream_context import SourceContext, WaitingRun
+from crossdock.reading.sources.expected_and_late_files import LateFileError
+from crossdock.reading.sources.run_context import SourceContext, WaitingRun
 from crossdock.reading.transport.file_store import RemoteFile, Sink, sorted_matching_files_or_raise_if_unsafe
 from crossdock.sources import DelimitedFormat, FileSource, StreamId, Wait
 from crossdock.state import FileDescription, FileFacts, PackedDigests

@@ -7,13 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec import structs
 
-from crossdock.reading.sources.found_expected_and_late_files import (
-    LISTED,
-    FileInInputReport,
-    InputFacts,
-    report_of_stream_input,
-)
 from crossdock.reading.sources.listed_and_known_files import is_new_or_resent_file
+from crossdock.reading.sources.stream_input_report import LISTED, FileInInputReport, InputFacts, report_of_stream_input
 from crossdock.state import FileFacts
 
 AT = datetime(2026, 3, 9, tzinfo=UTC)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.reading.sources.api_requests_and_answers import Params
 from crossdock.reading.sources.retried_requests import ATTEMPTS, LESSENED_AT_MOST
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.sources import (
     AfterId,

@@ -14,7 +14,7 @@ import pytest
 
 from crossdock.errors import RefusedError, RemoteError
 from crossdock.reading.sources.file_spool import Spool
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.file_store import RemoteFile, Sink
 from crossdock.reading.transport.folder_store import FolderStore
 from crossdock.reading.wrappers.wrapper import MAX_BYTES

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.reading.sources.run_and_stream_context import WaitingRun
+from crossdock.reading.sources.run_context import WaitingRun
 from crossdock.sources import Wait
 
 DAY = timedelta(days=1)

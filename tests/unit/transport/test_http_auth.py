@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.http_answers_and_errors import REFUSED_FOR_S, RefusedCredentials
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.sources import (

@@ -29,7 +29,7 @@ from crossdock.errors import ConfigError, CrossdockError
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.mapping.stream_declaration import PLATFORM, Destinations
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.http_answers_and_errors import RefusedCredentials
 from crossdock.resources import Reference
 from crossdock.state import Scope

@@ -32,7 +32,7 @@ from crossdock.mapping.resource_types import RESOURCES, Action, personal_members
 from crossdock.mapping.stream_declaration import PLATFORM, AdoptBy
 from crossdock.pacing.token_bucket import BucketState, BucketStore, MemoryBucketStore
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.run_and_stream_context import AnnouncesFiles, SourceContext
+from crossdock.reading.sources.run_context import AnnouncesFiles, SourceContext
 from crossdock.resources import ResourceName
 from crossdock.state import (
     AuditEntry,

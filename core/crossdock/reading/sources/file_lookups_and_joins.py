@@ -22,10 +22,10 @@ import polars as pl
 
 from crossdock.errors import RefusedError
 from crossdock.printable import printable
+from crossdock.reading.sources.expected_and_late_files import NO_FILE_EXPECTED, Expectation
 from crossdock.reading.sources.file_source import FileSource, TakenFile
-from crossdock.reading.sources.found_expected_and_late_files import NO_FILE_EXPECTED, Expectation
 from crossdock.reading.sources.listed_and_known_files import StreamId
-from crossdock.reading.sources.run_and_stream_context import Look, SourceContext, os_errors_as_state_errors
+from crossdock.reading.sources.run_context import Look, SourceContext, os_errors_as_state_errors
 from crossdock.values.raw_rows_and_records import (
     LINE,
     REFUSED,

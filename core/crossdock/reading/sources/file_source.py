@@ -33,18 +33,15 @@ from crossdock.reading.formats.record_types import (
     format_decimal_without_trailing_zeros,
 )
 from crossdock.reading.formats.suspicious_cells import find_suspicious_cells_by_column, lost_leading_zero_warnings
-from crossdock.reading.sources.file_order import FileOrder, Order
-from crossdock.reading.sources.file_spool import Spool
-from crossdock.reading.sources.found_expected_and_late_files import (
+from crossdock.reading.sources.expected_and_late_files import (
     NO_FILE_EXPECTED,
     Expectation,
-    FileInInputReport,
     LateFileError,
     LateFileWatch,
     Wait,
-    comma_separated_first_names,
-    files_passed_over_text,
 )
+from crossdock.reading.sources.file_order import FileOrder, Order
+from crossdock.reading.sources.file_spool import Spool
 from crossdock.reading.sources.listed_and_known_files import (
     LEAST_AGE_WHEN_READ,
     FileListing,
@@ -55,7 +52,12 @@ from crossdock.reading.sources.listed_and_known_files import (
     facts_of_listed_file,
 )
 from crossdock.reading.sources.manifests_and_done_markers import Manifest, ManifestEntry, read_manifest_entries
-from crossdock.reading.sources.run_and_stream_context import Look, SourceContext, os_errors_as_state_errors
+from crossdock.reading.sources.run_context import Look, SourceContext, os_errors_as_state_errors
+from crossdock.reading.sources.stream_input_report import (
+    FileInInputReport,
+    comma_separated_first_names,
+    files_passed_over_text,
+)
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzip
 from crossdock.reading.wrappers.wrapper import InMemoryFile, NamedFile, UnreadArchiveMembers, WrapperSettings

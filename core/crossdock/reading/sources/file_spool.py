@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.run_and_stream_context import SourceContext, os_errors_as_state_errors
+from crossdock.reading.sources.run_context import SourceContext, os_errors_as_state_errors
 from crossdock.reading.transport.file_store import (
     CHANGED_HINT,
     WHILE_READ,

@@ -16,14 +16,11 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator
 
 from crossdock.errors import ConfigError, CrossdockError, RefusedError
+from crossdock.reading.sources.expected_and_late_files import has_file_arrived_since_due
 from crossdock.reading.sources.file_order import FileOrder
-from crossdock.reading.sources.found_expected_and_late_files import (
-    files_passed_over_text,
-    has_file_arrived_since_due,
-    name_size_and_time_of_known_file,
-)
 from crossdock.reading.sources.manifests_and_done_markers import DoneMarkers, Manifest
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
+from crossdock.reading.sources.stream_input_report import files_passed_over_text, name_size_and_time_of_known_file
 from crossdock.reading.transport.file_store import (
     ArchivingStore,
     FileStore,

@@ -19,7 +19,7 @@ from crossdock.reading.formats.delimited_layout import DelimitedFormat
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
 from crossdock.reading.formats.record_types import CONTROL_NUMBER_PATTERN
 from crossdock.reading.sources.file_spool import fetch_file_or_raise_if_size_differs
-from crossdock.reading.sources.run_and_stream_context import SourceContext, os_errors_as_state_errors
+from crossdock.reading.sources.run_context import SourceContext, os_errors_as_state_errors
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, matches_pattern, split_pattern
 from crossdock.reading.wrappers.wrapper import Openable
 from crossdock.values.config_base_types import ConfigModel

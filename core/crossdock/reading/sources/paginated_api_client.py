@@ -39,7 +39,7 @@ from crossdock.reading.sources.list_completeness_evidence import (
 from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator
 from crossdock.reading.sources.redacting_request_sender import ApiRequestSender
 from crossdock.reading.sources.retried_requests import RequestRefusedError, RetryingRequestSender, Smaller
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.signs_of_unread_records import SignsOfUnreadRecords
 from crossdock.values.author_code_errors import type_name_of_wrong_value
 from crossdock.values.cache_and_date_headers import cache_age_s, header_showing_cache_hit, server_clock_lag_s

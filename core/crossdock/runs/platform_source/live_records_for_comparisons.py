@@ -15,7 +15,7 @@ from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
 from crossdock.reading.sources.paginated_api_client import ApiClient
 from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.reading.sources.retried_requests import NotFoundError
-from crossdock.reading.sources.run_and_stream_context import PLATFORM_READS_NAME, SourceContext
+from crossdock.reading.sources.run_context import PLATFORM_READS_NAME, SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.platform_source.referenced_record_expansion import naming_missing_access_scope
 from crossdock.runs.platform_source.settings import platform_api

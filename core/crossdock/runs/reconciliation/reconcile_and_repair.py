@@ -11,7 +11,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.reading.sources.run_and_stream_context import SourceContext, create_run_folder
+from crossdock.reading.sources.run_context import SourceContext, create_run_folder
 from crossdock.runs.active_run import REPAIR, ActiveRun
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.runs.plan_and_apply import DecisionHash, PlanFile, plan_outdated_error, raise_if_input_changed

@@ -16,8 +16,8 @@ from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.delta.state_comparison import Delta, known_keys_missing_in_list
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_declaration import PLATFORM
-from crossdock.reading.sources.found_expected_and_late_files import name_size_and_time_of_known_file
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
+from crossdock.reading.sources.stream_input_report import name_size_and_time_of_known_file
 from crossdock.resources import ResourceName
 from crossdock.runs import dry_run
 from crossdock.runs.dry_run import CorrectedState

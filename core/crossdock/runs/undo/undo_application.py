@@ -12,7 +12,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.errors import ConfigError, add_code_to_first_line
-from crossdock.reading.sources.found_expected_and_late_files import comma_separated_first_names
+from crossdock.reading.sources.stream_input_report import comma_separated_first_names
 from crossdock.runs.active_run import UNDO, ActiveRun
 from crossdock.runs.audit_log import AuditedChange, change_state_exclusively_with_audit
 from crossdock.runs.plan_and_apply import PlanFile, plan_outdated_error

@@ -12,7 +12,7 @@ from crossdock.config.project.connections_and_bound_streams import Connection
 from crossdock.config.project.project import Project
 from crossdock.connector import Context
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError
-from crossdock.reading.sources.run_and_stream_context import SourceContext, create_run_folder
+from crossdock.reading.sources.run_context import SourceContext, create_run_folder
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.services.inbox.webhook_receiver_and_writer import WEBHOOK_PATH_PREFIX
 from crossdock.services.inbox.webhook_verification_and_parsing import WEBHOOKS_EXAMPLE

@@ -21,7 +21,7 @@ from crossdock.mapping.row_order_and_cursors import Checkpoint
 from crossdock.pacing.token_bucket import limit_text
 from crossdock.platform import needed_and_granted_scopes
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.transport.authorization_code_tokens import AuthorizationCodeAuth
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.runs.init_plan_run_for_programs import Config, load_project

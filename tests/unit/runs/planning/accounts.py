@@ -14,7 +14,7 @@ from crossdock.delta.changed_record_reading import KeyedRecord
 from crossdock.delta.fingerprint import key_hashes
 from crossdock.errors import RecordError
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.resources import Reference
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.state import RecordIdentity, Scope

@@ -23,7 +23,7 @@ from crossdock.config.project.connections_and_bound_streams import BoundStream
 from crossdock.connector import Context, Settings, Stream
 from crossdock.mapping.stream_declaration import Filter, GoneLimits, OnGone
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources.run_and_stream_context import SourceContext
+from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.imported_file_log import EmptyIntakeLog
 from crossdock.runs.planning.planner import PlannedChunk, Planner
 from crossdock.runs.planning.references import References

@@ -1,5 +1,5 @@
 """The context that a run gives its sources, such as its clock, its folders, the log of accepted files and the pauses by
-which growing files are recognized; and the context of a stream, with the settings of its connection.
+which growing files are recognized.
 
 Before each such pause, every source that is still to be read looks at its files. Only time that was slept counts, so
 that no clock, and no machine that was suspended, can make a pause shorter than it was.
@@ -19,12 +19,11 @@ from datetime import datetime, timedelta, tzinfo
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from msgspec import Struct
-from pydantic import GetPydanticSchema, model_validator
 
-from crossdock.errors import ConnectorError, CrossdockError, StateError, add_code_to_first_line
+from crossdock.errors import CrossdockError, StateError, add_code_to_first_line
 from crossdock.pacing.token_bucket import BucketState
 from crossdock.reading.sources.api_token_buckets import ApiUsage, SharedBuckets
 from crossdock.reading.sources.list_completeness_evidence import OpenLists
@@ -32,7 +31,6 @@ from crossdock.reading.transport.file_store import FileStore
 from crossdock.state import FileDescription, FileFacts, PackedDigests
 from crossdock.values.author_code_errors import AuthorCodeError, convert_author_errors
 from crossdock.values.clock import Clock
-from crossdock.values.config_base_types import ConfigModel, Name, make_pydantic_error_at_key
 from crossdock.values.raw_rows_and_records import RawBatch
 from crossdock.values.run_progress_and_messages import (
     Progress,
@@ -41,15 +39,11 @@ from crossdock.values.run_progress_and_messages import (
     warning_texts,
 )
 from crossdock.values.safe_local_files import create_private_folder
-from crossdock.values.web_address_checks import places_of_forbidden_addresses
 
 if TYPE_CHECKING:
     import httpx
 
-    from crossdock.reading.sources.api_declaration import Api
-    from crossdock.reading.sources.found_expected_and_late_files import InputFacts
-    from crossdock.reading.sources.paginated_api_client import ApiClient
-    from crossdock.reading.transport.http_answers_and_errors import RefusedCredentials
+    from crossdock.reading.sources.stream_input_report import InputFacts
 
 Look = Callable[[FileStore], None]
 """Lists the files of one source, so that those that grow until the next look are recognized."""
@@ -345,94 +339,3 @@ def _lock_folder(folder: Path) -> int:
         os.close(lock)
         raise
     return lock
-
-
-# A text; Any for type checkers, of which pyright lets no field of type str be narrowed to a literal by a subclass.
-_Narrowed = Annotated[Any, GetPydanticSchema(lambda _, handler: handler(str))]
-
-
-class Settings(ConfigModel):
-    """What one connection is configured with; a connector adds its own fields."""
-
-    kind: _Narrowed
-    namespace: Name | None = None
-    """The scope in which this connection's record keys are unique; default: its name. Connections may share one."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _raise_if_address_is_forbidden(cls, data: Any) -> Any:
-        for place, fault in places_of_forbidden_addresses(data):
-            raise make_pydantic_error_at_key(place, fault)
-        return data
-
-    @property
-    def source_host(self) -> str | None:
-        """The host that is read, as ``HOST`` or ``HOST:PORT``, or None. A fleet limits its runs by it."""
-        return None
-
-
-S = TypeVar("S", bound=Settings)
-T = TypeVar("T")
-_API = "crossdock.api"
-
-
-@dataclass(frozen=True)  # without slots: ``Context[...](...)`` would fail
-class Context(Generic[S]):
-    """What a stream may use while it reads.
-
-    Attributes:
-        settings: The connection's settings.
-        connection: The connection's name.
-        run: What the run gives its sources: clock, progress, folders, intake log.
-    """
-
-    settings: S
-    connection: str
-    run: SourceContext
-    _shared: dict[object, Any] = field(default_factory=dict)
-    _declared_api: Callable[[S], Api] | None = None
-    _tokens: Path | None = None
-    _refused: RefusedCredentials | None = None
-
-    @property
-    def api(self) -> ApiClient:
-        """The HTTP API that the connector declares, opened once in a run and shared by all streams of the connection.
-
-        Raises:
-            ConnectorError: If it declares none.
-            ConfigError: If its address or a certificate cannot be used.
-        """
-        return self.shared(_API, self._open_api)
-
-    def _open_api(self) -> ApiClient:
-        from crossdock.reading.sources.api_declaration import declared_api  # noqa: PLC0415  most commands read no API
-        from crossdock.reading.sources.paginated_api_client import ApiClient  # noqa: PLC0415
-
-        if self._declared_api is None:
-            raise ConnectorError(
-                "the connector declares no API",
-                hint="Connector(..., api=lambda settings: Api(...))",
-                code="connector_invalid",
-            )
-        api = declared_api(self._declared_api, self.settings, self.connection, self._tokens, self._refused)
-        client = ApiClient(api, self.run, self.connection)
-        self.run.at_end.callback(self._store_usage_and_close, client)
-        return client
-
-    def _store_usage_and_close(self, client: ApiClient) -> None:
-        if client.allowance.usage.requests:
-            self.run.limits[self.connection] = client.allowance.bucket_state
-            self.run.api_usage[self.connection] = client.allowance.usage
-        client.close()
-
-    def renew(self) -> None:
-        """Discard what `shared` has kept, except the API: what is read next is read as it is then."""
-        for name in self._shared.keys() - {_API}:
-            del self._shared[name]
-
-    def shared(self, name: object, make: Callable[[], T]) -> T:
-        """Return the result of *make*, called once in a run and shared by all streams of the connection."""
-        if name not in self._shared:
-            self._shared[name] = make()
-        value: T = self._shared[name]
-        return value

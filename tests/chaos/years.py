@@ -34,10 +34,9 @@ from crossdock.sandbox import SandboxServer
 from crossdock.services.observability.health_and_metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.scheduler import WorkerPool
-from crossdock.state import StateUrl
+from crossdock.state import StateUrl, purge_and_compaction
 from crossdock.state.db import schema
-from crossdock.state.upkeep import purge_and_compaction
-from crossdock.state.upkeep.retention import PurgeTimes
+from crossdock.state.retention import PurgeTimes
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.run_progress_and_messages import SilentProgress
 

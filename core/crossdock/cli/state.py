@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from crossdock.runs.audit_log import AuditedChange
     from crossdock.state import Transaction
     from crossdock.state.queries.record_counts_and_state_size import StateContents
-    from crossdock.state.upkeep.retention import PurgeResult
+    from crossdock.state.retention import PurgeResult
 
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1)}
 
@@ -29,7 +29,7 @@ _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1)}
 def _parse_age(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> timedelta | None:
     if value is None:
         return None
-    from crossdock.state.upkeep.retention import MAX_AGE
+    from crossdock.state.retention import MAX_AGE
 
     found = re.fullmatch(r"([0-9]{1,6})([dh])", value)
     age = int(found[1]) * _UNITS[found[2]] if found else None
@@ -66,7 +66,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     """
     from crossdock.config.project.project import KEPT
     from crossdock.runs.audit_log import audited_change_with_begin_and_end
-    from crossdock.state.upkeep.purge_and_compaction import purge_rows_and_rewrite_file as purge_state
+    from crossdock.state.purge_and_compaction import purge_rows_and_rewrite_file as purge_state
     from crossdock.values.config_base_types import parse_duration
     from crossdock.writing.targets.platform_access_and_clock_checks import raise_unless_clock_is_proved_right
 
@@ -205,7 +205,7 @@ def compact(config: Path, *, as_json: bool) -> None:
     active meanwhile.
     """
     from crossdock.runs.audit_log import audited_change_with_begin_and_end
-    from crossdock.state.upkeep.purge_and_compaction import release_space_of_removed_rows as compact_state
+    from crossdock.state.purge_and_compaction import release_space_of_removed_rows as compact_state
 
     loaded = load_project(config)
     with audited_change_with_begin_and_end(loaded, "state compact", "state", clock=SystemClock()) as change:

@@ -37,6 +37,7 @@ from crossdock.state.queries.record_counts_and_state_size import (
 )
 from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details_and_deliveries import DeliveredHistory, RunDetails
+from crossdock.state.retention import RetentionSteps
 from crossdock.state.sidecar_files import folder_owner_and_fence
 from crossdock.state.sidecar_files.folder_owner_and_fence import (
     MARK_EVERY_S,
@@ -81,7 +82,6 @@ from crossdock.state.tables.target_addresses_and_unrecorded_references import (
 )
 from crossdock.state.tables.token_buckets import StateBuckets
 from crossdock.state.tables.webhooks_and_records_to_fetch import FollowedRecords, Inbox
-from crossdock.state.upkeep.retention import RetentionSteps
 from crossdock.values.clock import SystemClock
 from crossdock.values.texts_of_numbers_and_times import instant_text
 

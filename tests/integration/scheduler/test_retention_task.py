@@ -25,8 +25,7 @@ from crossdock.services.scheduler.monitored_scheduler import MonitoredScheduler
 from crossdock.services.scheduler.retention_task import RetentionTask
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER
-from crossdock.state import PinnedTenant, RunResult, StateUrl, create_or_upgrade_state, parse_database_url
-from crossdock.state.upkeep import retention
+from crossdock.state import PinnedTenant, RunResult, StateUrl, create_or_upgrade_state, parse_database_url, retention
 from crossdock.testing.manual_clock import ManualClock
 
 DAY = timedelta(days=1)

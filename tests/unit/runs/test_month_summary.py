@@ -12,7 +12,7 @@ from tests.report_page import dead_letter, sqlite_state
 
 from crossdock.runs.month_summary import MonthSummary, Trend, first_day_or_none, month_summary
 from crossdock.state import DueRun, RunResult, State, Transaction
-from crossdock.state.upkeep.retention import PurgeTimes
+from crossdock.state.retention import PurgeTimes
 
 MARCH = date(2026, 3, 1)
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)

@@ -47,8 +47,8 @@ from crossdock.state import (
     parse_database_url,
 )
 from crossdock.state.db.schema import VERSION
+from crossdock.state.retention import MAX_AGE, PurgeTimes
 from crossdock.state.sidecar_files.folder_owner_and_fence import claim_folder_or_raise
-from crossdock.state.upkeep.retention import MAX_AGE, PurgeTimes
 from crossdock.values import config_file
 from crossdock.values.acting_person_and_process import own_process_name
 from crossdock.values.clock import Clock, SystemClock

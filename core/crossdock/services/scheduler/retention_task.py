@@ -10,7 +10,7 @@ from msgspec import structs
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, StateBusyError, text_with_code
 from crossdock.services.scheduler.stderr_log import LOGGER
-from crossdock.state.upkeep import purge_and_compaction
+from crossdock.state import purge_and_compaction
 from crossdock.values.clock import Clock
 from crossdock.writing.targets.platform_access_and_clock_checks import raise_unless_clock_is_proved_right
 

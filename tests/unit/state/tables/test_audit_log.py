@@ -12,8 +12,8 @@ from tests.unit.state.upkeep.old_rows import NOW, purge
 
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.state import AuditEntry, AuditFilter, State, StateUrl
+from crossdock.state.retention import AUDIT_KEPT
 from crossdock.state.tables.audit_log import LONGEST_SUBJECT
-from crossdock.state.upkeep.retention import AUDIT_KEPT
 from crossdock.values.acting_person_and_process import LONGEST_NAME, Actor, acting_as
 
 ALL = AuditFilter()

@@ -18,10 +18,10 @@ from crossdock.state import (
     State,
     StateUrl,
 )
+from crossdock.state import purge_and_compaction as purging
+from crossdock.state.retention import PurgeResult, PurgeTimes
 from crossdock.state.tables.intents_and_stored_batches import Status
 from crossdock.state.tables.scheduled_runs import Status as Ending
-from crossdock.state.upkeep import purge_and_compaction as purging
-from crossdock.state.upkeep.retention import PurgeResult, PurgeTimes
 from crossdock.values.run_progress_and_messages import RunMessage
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

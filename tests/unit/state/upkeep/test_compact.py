@@ -12,9 +12,8 @@ from tests.unit.state.queries.test_state_size import contents, fill, table
 from tests.unit.state.samples import SCOPE, start
 
 from crossdock.errors import StateError
-from crossdock.state import State, StateUrl, create_or_upgrade_state, parse_database_url
+from crossdock.state import State, StateUrl, create_or_upgrade_state, parse_database_url, purge_and_compaction
 from crossdock.state.db import database_opening_and_errors as state_engine
-from crossdock.state.upkeep import purge_and_compaction
 
 
 def test_compacting_gives_back_room(tmp_path: Path) -> None:

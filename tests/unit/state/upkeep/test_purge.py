@@ -24,10 +24,10 @@ from crossdock.state import (
     State,
     create_or_upgrade_state,
     parse_database_url,
+    retention,
 )
+from crossdock.state import purge_and_compaction as purging
 from crossdock.state.db import database_opening_and_errors as state_engine
-from crossdock.state.upkeep import purge_and_compaction as purging
-from crossdock.state.upkeep import retention
 
 
 def bytes_of(tmp_path: Path) -> bytes:

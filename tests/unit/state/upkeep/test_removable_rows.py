@@ -30,8 +30,8 @@ from crossdock.state import (
     WaitingRecord,
 )
 from crossdock.state.db.schema import attempts, batches, intents, run_messages, runs
+from crossdock.state.retention import PurgeResult
 from crossdock.state.tables.intents_and_stored_batches import Status
-from crossdock.state.upkeep.retention import PurgeResult
 
 
 def test_old_delivered_operations_go(state: State, state_url: StateUrl) -> None:

@@ -26,10 +26,10 @@ from crossdock.state import (
     PastSnapshot,
     State,
     StateUrl,
+    retention,
 )
 from crossdock.state.db.schema import configs, dead_letters
-from crossdock.state.upkeep import retention
-from crossdock.state.upkeep.retention import PurgeResult
+from crossdock.state.retention import PurgeResult
 
 
 def test_old_dead_letters_lose_their_data(state: State, state_url: StateUrl) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from sqlalchemy import text
 
 from crossdock.errors import StateError
+from crossdock.state import retention
 from crossdock.state.db import database_opening_and_errors
 from crossdock.state.db.database_opening_and_errors import (
     StateUrl,
@@ -19,8 +20,7 @@ from crossdock.state.db.database_opening_and_errors import (
 )
 from crossdock.state.db.schema import metadata
 from crossdock.state.open_state import State
-from crossdock.state.upkeep import retention
-from crossdock.state.upkeep.retention import PurgeResult, PurgeTimes
+from crossdock.state.retention import PurgeResult, PurgeTimes
 
 
 def release_space_of_removed_rows(url: StateUrl) -> None:

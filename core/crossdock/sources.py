@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from crossdock.mapping.lookup_and_join_settings import Join, Lookup
     from crossdock.mapping.row_order_and_cursors import Checkpoint, Cursor, Window, windows
     from crossdock.mapping.stream_declaration import AdoptBy, OpenUntil, Reread
+    from crossdock.pacing.answer_headers import stated_wait_s
     from crossdock.pacing.rate_limit_and_retry_settings import RateLimit
-    from crossdock.pacing.rate_limits_in_answers import stated_wait_s
     from crossdock.reading.formats.delimited_layout import DelimitedFormat
     from crossdock.reading.formats.file_formats import FileFormat
     from crossdock.reading.sources.api_declaration import Api

@@ -1,6 +1,6 @@
 """Targets, to which operations are sent. The platform is one; a connector may declare another for its connections."""
 
-from crossdock.pacing.rate_limits_in_answers import RateHeaders
+from crossdock.pacing.answer_headers import RateHeaders
 from crossdock.reading.transport.http_answers_and_errors import AmbiguousError, Answer, TooLargeError
 from crossdock.values.record_keys import key_parts_of, key_text
 from crossdock.writing.files.content_kinds import FileContentConfig, FileRecord

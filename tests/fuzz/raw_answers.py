@@ -13,7 +13,7 @@ from tests.fuzz.readers import meanings
 from tests.servers import served
 
 from crossdock.errors import UnavailableError
-from crossdock.pacing import rate_limits_in_answers
+from crossdock.pacing import answer_headers
 from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.reading.transport.httpcore_client import HttpClient
 
@@ -98,7 +98,7 @@ def _asked(server: RawServer, which: str) -> bool:
 
 def _is_read(answer: Answer) -> None:
     assert len(answer.body) <= MAX_BYTES
-    rate_limits_in_answers.read_rate_limit_headers(answer.headers)
+    answer_headers.read_rate_limit_headers(answer.headers)
     list(meanings(answer))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from crossdock.pacing import rate_limits_in_answers
+from crossdock.pacing import answer_headers
 from crossdock.reading.sources.pagination import link_target
 from crossdock.reading.transport import http_answers_and_errors
 from crossdock.reading.transport.http_answers_and_errors import Answer
@@ -107,10 +107,10 @@ def header_fields(examples: int) -> None:
     """Whatever fields an answer has, they are read or passed over, and what is read keeps its bounds."""
 
     def check(given: dict[str, str]) -> None:
-        found = rate_limits_in_answers.read_rate_limit_headers(given)
+        found = answer_headers.read_rate_limit_headers(given)
         assert found is None or all(value is None or math.isfinite(value) for value in (found.remaining, found.burst))
-        wait = rate_limits_in_answers.retry_after_s(given)
-        assert wait is None or 0 <= wait <= rate_limits_in_answers.MAX_WAIT_S
+        wait = answer_headers.retry_after_s(given)
+        assert wait is None or 0 <= wait <= answer_headers.MAX_WAIT_S
 
     _try(check, st.dictionaries(st.sampled_from(_names), _fields, max_size=6), examples)
 

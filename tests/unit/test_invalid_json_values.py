@@ -9,12 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.values import exact_json
-from crossdock.values.invalid_json_values import (
-    is_cell_of_invalid_value,
-    loads_replacing_invalid_values,
-    pointer_and_fault_of_invalid_value,
-)
-from crossdock.values.json_paths import json_value_as_column_text
+from crossdock.values.exact_json import is_cell_of_invalid_value, loads_replacing_invalid_values
+from crossdock.values.json_paths import json_value_as_column_text, pointer_and_fault_of_invalid_value
 
 HALVES = st.text(st.characters(categories=("Cs", "L", "P")) | st.sampled_from('\\ud83dx"\x1d'))
 DOCUMENTS = st.recursive(

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from crossdock.cli import records
 from crossdock.cli.main import cli
 from crossdock.console import run_and_fleet_report
-from crossdock.reading.sources import expected_and_late_files
+from crossdock.reading.sources import stream_input_report
 from crossdock.runs import run_report, tables_and_sentences_of_run
 from crossdock.services.notifications import run_events_and_messages
 from crossdock.services.observability import health_and_metrics
@@ -56,7 +56,7 @@ def test_states_are_those_of_the_words() -> None:
     assert set(records._STATES) == {state.option_value for state in RecordState}
     assert {*IN, *OUT} == set(get_args(Term)) == set(RecordTerm)
     assert Tally().as_json()["rows"].keys() == set(RowTerm)
-    assert set(get_args(expected_and_late_files.InputState)) == set(InputState)
+    assert set(get_args(stream_input_report.InputState)) == set(InputState)
 
 
 def test_tables_use_the_words() -> None:

@@ -14,5 +14,5 @@ CONNECTOR = Connector(
     check=check,
     api=HttpJsonSettings.declared_api,
     target=target,
-    webhooks=lambda settings: settings.webhooks and webhook_declaration(settings.webhooks),
+    webhooks=lambda settings: None if settings.webhooks is None else webhook_declaration(settings.webhooks),
 )

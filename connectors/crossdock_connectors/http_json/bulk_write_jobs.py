@@ -22,7 +22,7 @@ import httpx
 
 from crossdock import ConfigModel
 from crossdock.errors import RecordError, RefusedError, UnauthorizedError
-from crossdock.pacing.rate_limits_in_answers import retry_after_s, wait_stated_by_answer_s
+from crossdock.pacing.answer_headers import retry_after_s, wait_stated_by_answer_s
 from crossdock.reading.sources.api_requests_and_answers import parameter_pairs
 from crossdock.reading.sources.path_filling_and_answered_records import columns_in_braces, fill_path
 from crossdock.reading.sources.signs_of_unread_records import collect_signs_beside_empty_list

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from crossdock.errors import RemoteError
-from crossdock.pacing.rate_limits_in_answers import wait_stated_by_answer_s
+from crossdock.pacing.answer_headers import wait_stated_by_answer_s
 from crossdock.reading.sources import errors_in_api_answers
 from crossdock.reading.sources.api_requests_and_answers import parameter_pairs
 from crossdock.sources import ApiAnswer

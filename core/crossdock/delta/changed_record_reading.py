@@ -34,7 +34,7 @@ from crossdock.errors import ConnectorError, CrossdockError
 from crossdock.mapping.convert import Row
 from crossdock.reading.sources.run_context import os_errors_as_state_errors
 from crossdock.state import RecordIdentity
-from crossdock.values.invalid_json_values import REPLACED_VALUE
+from crossdock.values.exact_json import REPLACED_VALUE
 from crossdock.values.raw_rows_and_records import (
     JSON,
     LINE,

@@ -24,7 +24,7 @@ from crossdock.mapping.row_order_and_cursors import (
 )
 from crossdock.mapping.stream_declaration import Repair, name_of_first_matching_filter
 from crossdock.state import DeadLetter, RecordIdentity
-from crossdock.values.invalid_json_values import INVALID_VALUE, REPLACED_VALUE
+from crossdock.values.exact_json import INVALID_VALUE, REPLACED_VALUE
 from crossdock.values.raw_rows_and_records import (
     ELEMENT,
     JSON,

@@ -19,7 +19,7 @@ from itertools import pairwise
 
 from msgspec import Struct, structs
 
-from crossdock.pacing.rate_limits_in_answers import MAX_WAIT_S, RateHeaders
+from crossdock.pacing.answer_headers import MAX_WAIT_S, RateHeaders
 from crossdock.pacing.token_bucket import UNSURE, BucketState, BucketStoreWithLastState, LimitEstimate, Origin
 
 LOWEST_PER_S = 0.1

@@ -13,8 +13,8 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
+from crossdock.pacing.answer_headers import RateHeaders
 from crossdock.pacing.rate_limit_learner import AnsweredRequest, BucketSample, LimitLearner
-from crossdock.pacing.rate_limits_in_answers import RateHeaders
 from crossdock.pacing.token_bucket import (
     DEFAULT_PER_S,
     ROUNDING,

@@ -13,15 +13,14 @@ from msgspec import Struct
 
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.pacing import rate_limits_in_answers
-from crossdock.pacing.rate_limits_in_answers import wait_stated_by_answer_s
+from crossdock.pacing import answer_headers
+from crossdock.pacing.answer_headers import server_clock_lag_s, wait_stated_by_answer_s
 from crossdock.pacing.request_allowance import RequestAllowance
 from crossdock.reading.transport import http_answers_and_errors
 from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.runs.session_shared_by_runs import open_session
 from crossdock.state import Intent, State
 from crossdock.values import exact_json
-from crossdock.values.cache_and_date_headers import server_clock_lag_s
 from crossdock.values.clock import Clock
 from crossdock.values.field_types import EXACT_DECIMAL_CONTEXT, exact_decimal_sum
 from crossdock.values.texts_of_numbers_and_times import json_time_text
@@ -223,7 +222,7 @@ class TargetLookUps:
             self._allowance.record_answer(
                 tokens[0],
                 accepted=answer.status != 429,
-                headers=rate_limits_in_answers.read_rate_limit_headers(answer.headers),
+                headers=answer_headers.read_rate_limit_headers(answer.headers),
                 retry_after_s=wait_stated_by_answer_s(answer.headers, answer.body),
             )
             if answer.status in {401, 403}:

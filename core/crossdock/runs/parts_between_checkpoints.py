@@ -25,7 +25,7 @@ from crossdock.mapping.row_order_and_cursors import (
 )
 from crossdock.reading.sources.list_completeness_evidence import DoubtfulListError
 from crossdock.values.clock import Clock
-from crossdock.values.invalid_json_values import is_cell_of_invalid_value
+from crossdock.values.exact_json import is_cell_of_invalid_value
 from crossdock.values.raw_rows_and_records import LINE, RawBatch, with_path_columns
 
 PART_ROWS = 500

@@ -168,7 +168,7 @@ def loads(body: bytes | str) -> JsonValue:
     return value
 
 
-def loads_replacing_values(body: bytes, replacement: Callable[[str], JsonValue]) -> JsonValue:
+def _loads_replacing_values(body: bytes, replacement: Callable[[str], JsonValue]) -> JsonValue:
     """Read JSON, with what *replacement* returns for the reason in place of each value that `loads` refuses alone.
 
     These are NaN, infinities, numbers beyond the limits of this module, and a member that an object has twice with
@@ -364,3 +364,69 @@ _READER = json.JSONDecoder(
     parse_constant=_refuse_constant,
     object_pairs_hook=_object_without_repeats,
 )
+
+# ---- values that are no exact JSON: each is replaced, so that one record is rejected and not the whole document
+#
+# A lone surrogate such as "\\ud83d" is half of a character (RFC 8259, section 8.2). Programs write it that cut texts by
+# UTF-16 units within an emoji, as JavaScript does, and no state and no target can hold it. Other programs write NaN, as
+# Python does, a number with thousands of digits, or one member twice.
+
+_HALF, _INVALID = "\x1dhalf_character", "\x1dinvalid_value"  # members; no API has such names
+REPLACED_VALUE = dumps({"\x1d": ""}).decode().removesuffix('":""}')
+"""How the objects begin in canonical JSON, where no text can have it."""
+INVALID_VALUE = REPLACED_VALUE + _INVALID[1:]
+"""How those begin that do not differ with what they stand for, so that none is a key."""
+_FAULTS = {
+    _HALF: "has half of a character (a lone surrogate), which UTF-8 cannot represent, as a text has that was cut within"
+    " an emoji",
+    _INVALID: "is no exact JSON: {}",
+}
+
+
+def loads_replacing_invalid_values(body: bytes) -> JsonValue:
+    """Read JSON as `loads` does, with an object in place of each value that alone is no exact JSON.
+
+    Control characters in texts are read as they are.
+
+    Raises:
+        ValueError: The document cannot be read otherwise, or the name of a member has half of a character.
+    """
+    try:
+        return loads(body)
+    except ValueError:
+        value = _replace_lone_surrogate_texts(_loads_replacing_values(body, lambda reason: {_INVALID: reason}))
+    dumps(value)  # raises ValueError if the marks exceed a limit
+    return value
+
+
+def _replace_lone_surrogate_texts(value: JsonValue) -> JsonValue:
+    if isinstance(value, str):
+        return {_HALF: json.dumps(value)[1:-1]} if _has_lone_surrogate(value) else value
+    if isinstance(value, list):
+        return [_replace_lone_surrogate_texts(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if any(map(_has_lone_surrogate, value)):
+        raise ValueError("the name of a member has a lone surrogate, which UTF-8 cannot represent")
+    return {name: _replace_lone_surrogate_texts(each) for name, each in value.items()}
+
+
+def _has_lone_surrogate(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def fault_of_replaced_value(value: dict[str, JsonValue]) -> str | None:
+    """Return what is wrong with the value that the object *value* stands for, or None if it stands for itself."""
+    for kind, fault in _FAULTS.items():
+        if kind in value:
+            return f"{fault.format(value[kind])}: correct it in the source"
+    return None
+
+
+def is_cell_of_invalid_value(cell: str | None) -> bool:
+    """Return whether the *cell* of a column stands for a value that is no exact JSON."""
+    return cell is not None and cell.startswith(REPLACED_VALUE)

@@ -503,3 +503,16 @@ def texts_within(value: Any) -> Iterator[str]:
     elif isinstance(value, Mapping | list | tuple):
         for inner in value.values() if isinstance(value, Mapping) else value:
             yield from texts_within(inner)
+
+
+def pointer_and_fault_of_invalid_value(text: str) -> tuple[str, str] | None:
+    """Return JSON pointer and fault of the first value in canonical JSON that stands for an invalid one, or None."""
+    return _pointer_and_fault(exact_json.loads(text), "") if exact_json.REPLACED_VALUE in text else None
+
+
+def _pointer_and_fault(value: Any, pointer: str) -> tuple[str, str] | None:
+    if isinstance(value, dict) and (fault := exact_json.fault_of_replaced_value(value)) is not None:
+        return pointer, fault
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    found = (_pointer_and_fault(each, f"{pointer}/{escaped_pointer_part(str(name))}") for name, each in members)
+    return next((each for each in found if each is not None), None)

@@ -13,7 +13,7 @@ import polars.selectors as cs
 
 from crossdock.errors import RecordError, RefusedError
 from crossdock.printable import is_storable, printable
-from crossdock.values import exact_json, invalid_json_values, json_paths
+from crossdock.values import exact_json, json_paths
 from crossdock.values.json_access import JsonAccess, JsonElement
 from crossdock.values.json_paths import json_value_as_column_text, value_at_path_or_missing
 from crossdock.values.record_keys import key_parts_of
@@ -373,7 +373,7 @@ def _pointer_as_read(row: Mapping[str, str | None], pointer: str) -> str:
 def invalid_json_value_error(record: Record) -> RecordError | None:
     """Return the error of a record that was read as JSON and has a value that is no exact JSON, or None."""
     for row, line in zip(record.rows, record.lines, strict=True):
-        found = invalid_json_values.pointer_and_fault_of_invalid_value(row.get(JSON) or "")
+        found = json_paths.pointer_and_fault_of_invalid_value(row.get(JSON) or "")
         if found is not None:
             pointer, fault = found
             return RecordError("bad_value", fault, pointer=_pointer_as_read(row, pointer)).at(line)

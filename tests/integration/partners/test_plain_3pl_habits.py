@@ -12,7 +12,7 @@ from tests.partners.partner_server import PartnerServer, serving
 from tests.partners.plain_3pl import API_KEY, Plain3pl
 from tests.partners.plain_3pl_habits import Habits
 
-from crossdock.pacing.rate_limits_in_answers import retry_after_s
+from crossdock.pacing.answer_headers import retry_after_s
 from crossdock.testing import ManualClock
 
 

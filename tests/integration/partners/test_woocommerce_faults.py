@@ -17,7 +17,7 @@ from tests.partners.woocommerce.shop_keys import ApiKey
 from tests.partners.woocommerce.shop_server import serving_shop
 from tests.waiting import eventually
 
-from crossdock.pacing.rate_limits_in_answers import retry_after_s
+from crossdock.pacing.answer_headers import retry_after_s
 
 KEYS = (ApiKey().consumer_key, ApiKey().consumer_secret)
 

@@ -30,7 +30,7 @@ from crossdock.delta.row_preparation import (
 from crossdock.errors import RefusedError
 from crossdock.mapping.stream_declaration import Filter, Repair
 from crossdock.printable import BLANKS, is_storable
-from crossdock.values.invalid_json_values import loads_replacing_invalid_values
+from crossdock.values.exact_json import loads_replacing_invalid_values
 from crossdock.values.json_paths import json_value_as_column_text, value_at_path_or_missing
 from crossdock.values.raw_rows_and_records import JSON, RawBatch
 from crossdock.values.record_keys import MAX_KEY_BYTES, key_text

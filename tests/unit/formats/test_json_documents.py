@@ -18,7 +18,7 @@ from crossdock.errors import RefusedError
 from crossdock.reading.formats import json_files
 from crossdock.reading.formats.file_formats import get_reader_of_layout, may_be_truncated, read_rows, read_rows_at_lines
 from crossdock.values import exact_json
-from crossdock.values.invalid_json_values import pointer_and_fault_of_invalid_value
+from crossdock.values.json_paths import pointer_and_fault_of_invalid_value
 from crossdock.values.raw_rows_and_records import JSON, LINE
 
 TWO = (

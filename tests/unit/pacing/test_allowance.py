@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.allowances import allowance, configured
 
-from crossdock.pacing.rate_limits_in_answers import RateHeaders, read_rate_limit_headers
+from crossdock.pacing.answer_headers import RateHeaders, read_rate_limit_headers
 from crossdock.pacing.request_allowance import RequestAllowance, TakenToken
 from crossdock.pacing.token_bucket import UNLIMITED, Bucket, BucketState, LimitEstimate, MemoryBucketStore
 from crossdock.testing.manual_clock import ManualClock

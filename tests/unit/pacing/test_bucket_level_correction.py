@@ -7,8 +7,8 @@ import math
 import pytest
 from tests.allowances import configured
 
+from crossdock.pacing.answer_headers import RateHeaders
 from crossdock.pacing.rate_limit_learner import AnsweredRequest, BucketSample, LimitLearner
-from crossdock.pacing.rate_limits_in_answers import RateHeaders
 from crossdock.pacing.request_allowance import ServerLevelTracker
 from crossdock.pacing.token_bucket import BucketState, BucketStoreWithLastState, LimitEstimate, MemoryBucketStore
 from crossdock.testing.manual_clock import ManualClock

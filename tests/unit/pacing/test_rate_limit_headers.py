@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crossdock.pacing import rate_limits_in_answers as read_headers
-from crossdock.pacing.rate_limits_in_answers import RateHeaders, read_rate_limit_headers
+from crossdock.pacing import answer_headers
+from crossdock.pacing import answer_headers as read_headers
+from crossdock.pacing.answer_headers import RateHeaders, read_rate_limit_headers
 from crossdock.sandbox import rate_limiter
 from crossdock.sandbox.rate_limiter import RateLimitHeaderDialect, ReportedQuota
-from crossdock.values import cache_and_date_headers
 
 NOW = 1_800_000_000.0
 DATE = "Fri, 15 Jan 2027 08:00:00 GMT"  # the same instant
@@ -158,7 +158,7 @@ def test_separate_fields(
 )
 def test_http_date(text: str, seconds: int | None) -> None:
     """The three formats of HTTP are read; other texts are not dates."""
-    assert cache_and_date_headers.parse_http_date(text) == seconds
+    assert answer_headers.parse_http_date(text) == seconds
 
 
 def test_separate_fields_with_a_policy_field() -> None:
@@ -271,9 +271,9 @@ def test_an_answer_from_a_cache_is_ignored(age: str, counts: bool) -> None:
 def test_a_cache_shows_itself_by_its_own_headers(name: str, value: str, hit: str | None) -> None:
     """An answer that it gave without asking the API tells neither the rate limit nor the time of now."""
     headers = {name: value, "ratelimit": LISTED, "date": DATE}
-    assert cache_and_date_headers.header_showing_cache_hit(headers) == (None if hit is None else f"{name}: {hit}")
+    assert answer_headers.header_showing_cache_hit(headers) == (None if hit is None else f"{name}: {hit}")
     assert (read_rate_limit_headers(headers) is None) == (hit is not None)
-    assert (cache_and_date_headers.server_clock_lag_s(headers, NOW + 60) is None) == (hit is not None)
+    assert (answer_headers.server_clock_lag_s(headers, NOW + 60) is None) == (hit is not None)
 
 
 counts = st.integers(0, 10**6)
@@ -415,4 +415,4 @@ def test_how_far_a_clock_is_behind(headers: dict[str, str], seconds: float | Non
     days in the future does.
     """
     at_0849_37 = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC).timestamp()
-    assert cache_and_date_headers.server_clock_lag_s(headers, at_0849_37) == seconds
+    assert answer_headers.server_clock_lag_s(headers, at_0849_37) == seconds

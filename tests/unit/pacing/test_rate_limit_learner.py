@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from crossdock.pacing.answer_headers import RateHeaders
 from crossdock.pacing.rate_limit_learner import QUIET_REQUESTS, AnsweredRequest, BucketSample, LimitLearner
-from crossdock.pacing.rate_limits_in_answers import RateHeaders
 from crossdock.pacing.token_bucket import (
     BucketState,
     BucketStoreWithLastState,

@@ -15,7 +15,7 @@ import pytest
 from tests.allowances import configured
 from tests.unit.pacing.simulation import START, Network, Result, Server, Time, run
 
-from crossdock.pacing import rate_limits_in_answers as read_headers
+from crossdock.pacing import answer_headers as read_headers
 from crossdock.pacing.request_allowance import RequestAllowance, TakenToken
 from crossdock.pacing.token_bucket import UNLIMITED, BucketState, LimitEstimate, MemoryBucketStore
 from crossdock.sandbox import rate_limiter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.pacing.rate_limits_in_answers import stated_wait_s, wait_stated_by_answer_s
+from crossdock.pacing.answer_headers import stated_wait_s, wait_stated_by_answer_s
 
 
 @pytest.mark.parametrize(

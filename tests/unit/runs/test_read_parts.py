@@ -15,7 +15,7 @@ from crossdock.mapping.row_order_and_cursors import Checkpoint, Cursor, format_i
 from crossdock.runs import parts_between_checkpoints
 from crossdock.runs.parts_between_checkpoints import CheckpointedReading, UnsortedError
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values import invalid_json_values
+from crossdock.values import exact_json
 from crossdock.values.raw_rows_and_records import RawBatch
 
 NOW = datetime(2026, 3, 1, 13, tzinfo=UTC)
@@ -312,7 +312,7 @@ def test_a_cursor_that_cannot_be_read_is_refused() -> None:
 @pytest.mark.parametrize("as_", ["text", "integer"])
 def test_half_of_a_character_is_no_cursor(as_: Literal["text", "integer"]) -> None:
     """Its record is a dead letter, and does not move the cursor or end the reading."""
-    items = invalid_json_values.loads_replacing_invalid_values(b'[{"at": "1"}, {"at": "2"}, {"at": "3\\ud83d"}]')
+    items = exact_json.loads_replacing_invalid_values(b'[{"at": "1"}, {"at": "2"}, {"at": "3\\ud83d"}]')
     found = parts([RawBatch.json(items, source="page")], Cursor(column="at", as_=as_))
     assert read(found)[-1][1] == "2"
 

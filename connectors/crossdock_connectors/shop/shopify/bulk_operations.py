@@ -16,7 +16,7 @@ from msgspec import Struct
 from crossdock import RefusedError
 from crossdock.errors import RemoteError
 from crossdock.sources import UnavailableError
-from crossdock.values.invalid_json_values import loads_replacing_invalid_values
+from crossdock.values.exact_json import loads_replacing_invalid_values
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.queries import ShopList
 from crossdock_connectors.shop.shopify.requests_and_complete_lists import (

@@ -20,8 +20,8 @@ from msgspec import Struct, field
 from pydantic import TypeAdapter, ValidationError
 
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
+from crossdock.pacing.answer_headers import retry_after_s
 from crossdock.pacing.backoff import jittered_backoff_pause_s
-from crossdock.pacing.rate_limits_in_answers import retry_after_s
 from crossdock.platform.client.response_models import (
     Entry,
     Stored,

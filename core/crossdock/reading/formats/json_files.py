@@ -23,7 +23,7 @@ from crossdock.reading.wrappers.stream_compression import open_and_unpack_if_gzi
 from crossdock.reading.wrappers.wrapper import Openable, Readable
 from crossdock.values import exact_json
 from crossdock.values.config_base_types import make_pydantic_error_at_key
-from crossdock.values.invalid_json_values import loads_replacing_invalid_values
+from crossdock.values.exact_json import loads_replacing_invalid_values
 from crossdock.values.json_paths import MISSING, is_pointer, member_or_missing, unescaped_pointer_part
 from crossdock.values.raw_rows_and_records import JSON, LINE
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from crossdock.errors import ConfigError
+from crossdock.pacing.answer_headers import Throttling, throttling_from_connector_result
 from crossdock.pacing.rate_limit_and_retry_settings import LimitSettings, RateLimit
-from crossdock.pacing.rate_limits_in_answers import Throttling, throttling_from_connector_result
 from crossdock.reading.transport.http_answers_and_errors import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
 from crossdock.reading.transport.proxy_and_tls_settings import DIRECT, HttpConnection
 from crossdock.values.author_code_errors import (

@@ -15,9 +15,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from crossdock.pacing import rate_limits_in_answers
+from crossdock.pacing import answer_headers
+from crossdock.pacing.answer_headers import Throttling
 from crossdock.pacing.rate_limit_and_retry_settings import LimitSettings
-from crossdock.pacing.rate_limits_in_answers import Throttling
 from crossdock.pacing.request_allowance import RequestAllowance, TakenToken
 from crossdock.pacing.token_bucket import Bucket, BucketState, MemoryBucketStore
 from crossdock.reading.transport.http_answers_and_errors import Answer
@@ -60,7 +60,7 @@ def _valid_number_or_none(value: Any) -> float | None:
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         return None
     number = float(value)
-    return number if 0 <= number <= rate_limits_in_answers.MOST else None
+    return number if 0 <= number <= answer_headers.MOST else None
 
 
 class SentRequest(Struct, frozen=True, eq=False):
@@ -146,7 +146,7 @@ class ApiBucket:
             self._allowance.record_answer(
                 sent.token,
                 accepted=not throttled,
-                headers=rate_limits_in_answers.read_rate_limit_headers(answer.headers),
+                headers=answer_headers.read_rate_limit_headers(answer.headers),
                 retry_after_s=Throttling(wait_s).wait_after_answer_s(answer.headers, answer.body)
                 if throttled
                 else None,

@@ -22,6 +22,7 @@ from crossdock.errors import (
     UnauthorizedError,
     UnavailableError,
 )
+from crossdock.pacing.answer_headers import cache_age_s, header_showing_cache_hit, server_clock_lag_s
 from crossdock.reading.sources import errors_in_api_answers, path_filling_and_answered_records
 from crossdock.reading.sources.api_declaration import Api
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, Params, parameter_pairs
@@ -42,7 +43,6 @@ from crossdock.reading.sources.retried_requests import RequestRefusedError, Retr
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.signs_of_unread_records import SignsOfUnreadRecords
 from crossdock.values.author_code_errors import type_name_of_wrong_value
-from crossdock.values.cache_and_date_headers import cache_age_s, header_showing_cache_hit, server_clock_lag_s
 from crossdock.values.clock import InterruptibleClock
 from crossdock.values.json_paths import (
     MISSING,

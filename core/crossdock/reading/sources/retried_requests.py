@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, UnavailableError
+from crossdock.pacing.answer_headers import Throttling, retry_after_s
 from crossdock.pacing.backoff import jittered_backoff_pause_s
-from crossdock.pacing.rate_limits_in_answers import Throttling, retry_after_s
 from crossdock.reading.sources import errors_in_api_answers
 from crossdock.reading.sources.api_declaration import no_failure_status
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest
@@ -26,7 +26,7 @@ from crossdock.reading.transport.http_answers_and_errors import (
     UnreadableError,
 )
 from crossdock.values.clock import Clock
-from crossdock.values.invalid_json_values import loads_replacing_invalid_values
+from crossdock.values.exact_json import loads_replacing_invalid_values
 from crossdock.values.json_paths import value_at_path_or_missing
 
 ATTEMPTS = 5

@@ -25,8 +25,8 @@ from typing import Any, Literal, Self, TypeVar
 from msgspec import Struct, field, structs
 
 from crossdock.errors import RecordError
+from crossdock.pacing.answer_headers import RateHeaders
 from crossdock.pacing.backoff import MAX_DOUBLINGS, jittered_backoff_pause_s
-from crossdock.pacing.rate_limits_in_answers import RateHeaders
 from crossdock.pacing.request_allowance import TakenToken
 from crossdock.reading.transport.http_answers_and_errors import AmbiguousError, Answer, NotSentError
 from crossdock.state import Intent, StoredBatch

@@ -11,7 +11,12 @@ from urllib.parse import unquote, urlsplit
 from crossdock.errors import CrossdockError, RecordError
 from crossdock.mapping.external_ids import NameMembers
 from crossdock.mapping.stream_declaration import Filter
-from crossdock.pacing.rate_limits_in_answers import retry_after_s, wait_stated_by_answer_s
+from crossdock.pacing.answer_headers import (
+    cache_age_s,
+    header_showing_cache_hit,
+    retry_after_s,
+    wait_stated_by_answer_s,
+)
 from crossdock.printable import printable
 from crossdock.reading.sources import errors_in_api_answers
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer
@@ -24,7 +29,6 @@ from crossdock.reading.transport.http_answers_and_errors import (
     Problem,
 )
 from crossdock.values import exact_json
-from crossdock.values.cache_and_date_headers import cache_age_s, header_showing_cache_hit
 from crossdock.values.field_types import is_valid_target_id
 from crossdock.values.json_paths import (
     MISSING,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.mapping.stream_declaration import Filter
+from crossdock.pacing.answer_headers import Throttling
 from crossdock.pacing.rate_limit_and_retry_settings import LimitSettings
-from crossdock.pacing.rate_limits_in_answers import Throttling
 from crossdock.reading.sources import errors_in_api_answers
 from crossdock.reading.sources.api_declaration import Api, no_failure_status
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer

@@ -10,12 +10,12 @@ from datetime import timedelta
 from msgspec import Struct
 
 from crossdock.errors import ClockError, CrossdockError, UnauthorizedError, UnavailableError
+from crossdock.pacing.answer_headers import parse_http_date
 from crossdock.platform import needed_and_granted_scopes
 from crossdock.platform.credentials import GrantedToken
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.transport import http_answers_and_errors
 from crossdock.reading.transport.http_answers_and_errors import Answer
-from crossdock.values.cache_and_date_headers import parse_http_date
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.writing.targets.platform_target import PlatformTarget
 

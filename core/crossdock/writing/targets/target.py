@@ -19,9 +19,9 @@ from crossdock.errors import RecordError
 from crossdock.mapping.external_ids import DEFAULT_FORM, NameMembers, make_external_id_from_form
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.mapping.stream_declaration import Filter
-from crossdock.pacing import rate_limits_in_answers
+from crossdock.pacing import answer_headers
+from crossdock.pacing.answer_headers import RateHeaders
 from crossdock.pacing.rate_limit_and_retry_settings import LimitSettings, Retry
-from crossdock.pacing.rate_limits_in_answers import RateHeaders
 from crossdock.pacing.token_bucket import BucketState, LimitEstimate
 from crossdock.reading.transport.http_answers_and_errors import Answer
 from crossdock.values import exact_json
@@ -463,7 +463,7 @@ class Answers(ABC):
 
     def limit(self, answer: Answer) -> RateHeaders | None:
         """Return the rate limit, in requests, that an answer reports, or None."""
-        return rate_limits_in_answers.read_rate_limit_headers(answer.headers)
+        return answer_headers.read_rate_limit_headers(answer.headers)
 
     def also_changes(self, resource: str, payload: Mapping[str, Any]) -> Iterable[tuple[str, str]]:  # noqa: ARG002
         """Return what else a write of *payload* changes at the target, such as the stock of a shipped product.

@@ -17,7 +17,7 @@ from tests.partners.shopify.site import Site
 
 from crossdock import Context, RefusedError
 from crossdock.values import exact_json
-from crossdock.values.invalid_json_values import pointer_and_fault_of_invalid_value
+from crossdock.values.json_paths import pointer_and_fault_of_invalid_value
 from crossdock_connectors.shop.shopify import bulk_operations
 from crossdock_connectors.shop.shopify.bulk_operations import records_with_children_in_result_file
 from crossdock_connectors.shop.shopify.queries import CUSTOMERS, ORDERS, ShopList

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from tests.memory import peak_kib
 
 from crossdock.config.project import project
-from crossdock.config.project.effective_config import effective_config
+from crossdock.config.project.masked_effective_config import effective_config
 from crossdock.errors import ConfigError
 from crossdock.reading.transport.file_store import matches_pattern, split_pattern
 from crossdock.runs.platform_source.streams import PlatformStream

@@ -17,7 +17,7 @@ from tests.documentation.fences import DOCS, PAGES, ROOT, fences, fences_of
 
 from crossdock.config.project import connections_and_bound_streams
 from crossdock.config.project.config_schema import config_schema
-from crossdock.config.project.effective_config import effective_config
+from crossdock.config.project.masked_effective_config import effective_config
 from crossdock.config.stream_configuration import StreamOverrides
 from crossdock.mapping.declarative import Form
 from crossdock.values import exact_json

@@ -120,7 +120,7 @@ class ShopReader(ABC, Generic[S]):
         """Yield rows as `products` for these variants. All methods `*_by_key` may also yield rows of other records."""
 
     @abstractmethod
-    def customers_with_keys(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
+    def fetch_customers_by_keys(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
         """Yield rows as `customers` for these accounts, and for the guests of the orders of
         `order_ids_in_guest_keys`.
         """
@@ -240,7 +240,7 @@ class Customers(_StreamWithDeletions[S]):
         yield from self.dialect.batches_of_all_customer_keys(ctx)
 
     def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
-        yield from self.dialect.customers_with_keys(ctx, _only_part_of_each_key(keys))
+        yield from self.dialect.fetch_customers_by_keys(ctx, _only_part_of_each_key(keys))
 
     def to_resource(self, record: Record) -> CustomerDraft:
         return self.dialect.map_customer(record)

@@ -30,7 +30,7 @@ def show(config: Path, *, as_json: bool) -> None:
 
     Secrets are shown as references; constants that may be personal are masked.
     """
-    from crossdock.config.project.effective_config import effective_config
+    from crossdock.config.project.masked_effective_config import effective_config
     from crossdock.values import exact_json
 
     document = effective_config(config, *overriding_config_files(config))

@@ -132,7 +132,7 @@ def run_report_template_values(
 ) -> dict[str, Any]:
     """Return what the template of the report shows."""
     state = tx.run_details
-    streams, later = run.tally or {}, state.count_rejections_in_later_runs(run.id)
+    streams, later = run.tally or {}, state.count_rejected_records_of_runs_after(run.id)
     errors = [error.split("\n")[:_ERROR_LINES] for error in error_texts(run.messages)]
     balanced, notes = tables_and_sentences_of_run.run_document(run)["balanced"], warning_and_note_texts(run.messages)
     opened = open_record_template_values(state, run, reader)

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 from starlette.responses import Response
 
-from crossdock.config.project.effective_config import (
+from crossdock.config.project.masked_effective_config import (
     Setting,
     changed_settings,
     effective_config_of_project,

@@ -22,7 +22,7 @@ from crossdock.migration.waves import NumberedWave, delivered_count, waves_numbe
 from crossdock.state import Migration, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.run_progress_and_messages import Progress, Unit
-from crossdock.values.time_formats_and_zones import first_instant_of_local_time, local_time
+from crossdock.values.time_formats_and_zones import first_instant_of_local_time, naive_local_time_at
 
 LONGEST = timedelta(days=3650)
 
@@ -30,7 +30,7 @@ LONGEST = timedelta(days=3650)
 def next_change_of_hours(config: MigrationConfig, at: datetime) -> datetime | None:
     """Return the first instant after *at* at which other hours may begin, in UTC."""
     zone = ZoneInfo(config.time_zone)
-    today = local_time(at, zone).date()
+    today = naive_local_time_at(at, zone).date()
     times = {time.fromisoformat(text) for each in config.hours for text in (each.from_, each.to)}
     days = [today + timedelta(days=number) for number in range(3)]
     instants = (first_instant_of_local_time(datetime.combine(day, each), zone) for day in days for each in times)

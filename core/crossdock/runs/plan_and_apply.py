@@ -13,7 +13,7 @@ from msgspec import Struct
 from pydantic import ValidationError
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream
-from crossdock.config.project.effective_config import effective_config_of_project
+from crossdock.config.project.masked_effective_config import effective_config_of_project
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.runs import dry_run

@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from crossdock.config.project.connections_and_bound_streams import BoundStream
-from crossdock.config.project.effective_config import effective_config_of_project
+from crossdock.config.project.masked_effective_config import effective_config_of_project
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, as_crossdock_error
 from crossdock.mapping.stream_declaration import PLATFORM

@@ -125,7 +125,7 @@ class ReferencesRemainingAfterUndo:
                 if kind.parents:
                     self._add_references_of_remaining(target, resource)
         self._add_references_of_unsettled()
-        self._add_references_of_kept([bound for bound in undone if bound.resource_type.parents], operations)
+        self._keep_referenced_records_repeatedly([bound for bound in undone if bound.resource_type.parents], operations)
 
     def referring_resource_by_id(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
         return self._live.referring_resource_by_id(scope, ids) | self._referred.referring_resource_by_id(scope, ids)
@@ -173,7 +173,7 @@ class ReferencesRemainingAfterUndo:
             if intent.operation != "delete" and target is not None and intent.resource in target.resources:
                 self._add_references(intent.scope, payload_after_intent(intent))
 
-    def _add_references_of_kept(self, undone: Sequence[BoundStream], operations: Operations) -> None:
+    def _keep_referenced_records_repeatedly(self, undone: Sequence[BoundStream], operations: Operations) -> None:
         """Add the references of records that stay only because others refer to them, repeatedly."""
         again = bool(undone)
         while again:

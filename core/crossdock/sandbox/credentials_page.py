@@ -68,7 +68,9 @@ class CredentialsPage:
         fields = await session.read_form(request)
         tenant, form = fields.first_or_empty("tenant"), _form_values_to_show_again(fields)
         try:
-            credential, secret = await asyncio.to_thread(self.store.create_credential, tenant, _chosen_scopes(fields))
+            credential, secret = await asyncio.to_thread(
+                self.store.create_credential, tenant, _ticked_scopes_narrowed_to_records(fields)
+            )
         except ConfigError as error:
             return self._show_list(session, request, 422, form=form, errors=_field_errors(error))
         path = _first_readable_collection_path(credential.scopes)
@@ -78,7 +80,9 @@ class CredentialsPage:
     async def _narrow_scopes(self, session: Session, request: Request, credential_id: str) -> Response:
         fields = await session.read_form(request)
         try:
-            if not await asyncio.to_thread(self.store.narrow_scopes, credential_id, _chosen_scopes(fields)):
+            if not await asyncio.to_thread(
+                self.store.narrow_scopes, credential_id, _ticked_scopes_narrowed_to_records(fields)
+            ):
                 raise self._unknown_credential_error(credential_id)
         except ConfigError as error:
             return self._show_stored_credential(
@@ -164,7 +168,7 @@ def _form_values_to_show_again(fields: SubmittedFields) -> Mapping[str, Any]:
     return {**texts, "scopes": fields.all("scope")}
 
 
-def _chosen_scopes(fields: SubmittedFields) -> list[str]:
+def _ticked_scopes_narrowed_to_records(fields: SubmittedFields) -> list[str]:
     """Return the scopes of a form: those that are ticked, narrowed to the records that are named beside them."""
     ticked = fields.all("scope")
     if not ticked:

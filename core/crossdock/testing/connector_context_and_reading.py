@@ -66,13 +66,13 @@ def context(
         work / "spool",
         work,
         work / "spool",
-        transport=_transport_named_in_its_errors(transport),
+        transport=_wrapped_so_that_errors_name_transport(transport),
     )
     atexit.register(run.at_end.close)
     return Context(settings, connector.name, run, _declared_api=connector.api)
 
 
-def _transport_named_in_its_errors(transport: httpx.BaseTransport | None) -> httpx.BaseTransport | None:
+def _wrapped_so_that_errors_name_transport(transport: httpx.BaseTransport | None) -> httpx.BaseTransport | None:
     """Return the transport of a test with errors that name it."""
     if transport is None:
         return None
@@ -139,7 +139,7 @@ def read_config(
         ConfigError: If the config is wrong.
     """
     tomorrow = ManualClock(datetime.now(UTC) + timedelta(days=1))  # no file is so young that it may still grow
-    named = _transport_named_in_its_errors(transport)
+    named = _wrapped_so_that_errors_name_transport(transport)
     trial = try_stream(
         project.load(Path(config)), stream, most, clock=tomorrow, progress=SilentProgress(), transport=named
     )

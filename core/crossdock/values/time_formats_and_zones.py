@@ -37,7 +37,7 @@ def check_zone_name(name: str) -> str:
     raise ValueError(f"{name!r} is not an IANA time zone known to this machine; {advice}")
 
 
-def local_time(instant: datetime, zone: ZoneInfo) -> datetime:
+def naive_local_time_at(instant: datetime, zone: ZoneInfo) -> datetime:
     """Return the local time in *zone* at *instant*, without a zone."""
     return instant.astimezone(zone).replace(tzinfo=None, fold=0)
 
@@ -45,20 +45,22 @@ def local_time(instant: datetime, zone: ZoneInfo) -> datetime:
 def first_instant_of_local_time(local: datetime, zone: ZoneInfo) -> datetime:
     """Return the first instant at which clocks show *local*, in whole seconds; the end of the gap if they skip it."""
     instant = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
-    if local_time(instant, zone) == local:
+    if naive_local_time_at(instant, zone) == local:
         return instant
     # Skipped: with the offset after the gap it lies before the gap, with the one before, as in `instant`, behind it.
     before = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
     seconds = range((instant - before) // timedelta(seconds=1))
     return before + timedelta(
-        seconds=bisect_left(seconds, local, key=lambda second: local_time(before + timedelta(seconds=second), zone))
+        seconds=bisect_left(
+            seconds, local, key=lambda second: naive_local_time_at(before + timedelta(seconds=second), zone)
+        )
     )
 
 
 def last_instant_of_local_time(local: datetime, zone: ZoneInfo) -> datetime:
     """Return the last instant at which the clocks show *local*, in UTC; for a skipped time, the end of the gap."""
     instant = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
-    return instant if local_time(instant, zone) == local else first_instant_of_local_time(local, zone)
+    return instant if naive_local_time_at(instant, zone) == local else first_instant_of_local_time(local, zone)
 
 
 def clock_change_instants_and_shifts(

@@ -18,7 +18,7 @@ import yaml
 
 from crossdock.cli.main import main
 from crossdock.config.project import project
-from crossdock.config.project.effective_config import effective_config
+from crossdock.config.project.masked_effective_config import effective_config
 
 ROOT = Path(__file__).parents[3]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))

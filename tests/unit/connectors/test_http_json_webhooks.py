@@ -14,7 +14,7 @@ from tests.unit.connectors.test_http_json_settings import CONFIG
 from tests.unit.connectors.webhook_judge import bodies, declared, judge
 
 from crossdock.config.project import project
-from crossdock.config.project.effective_config import effective_config
+from crossdock.config.project.masked_effective_config import effective_config
 from crossdock.errors import FindingsError, RecordError
 from crossdock.values import exact_json
 from crossdock.webhooks import Webhook, WebhookVerifier

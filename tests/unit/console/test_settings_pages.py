@@ -10,7 +10,7 @@ import pytest
 from tests.unit.console.visitor import visiting
 
 from crossdock.config.project import project
-from crossdock.config.project.effective_config import (
+from crossdock.config.project.masked_effective_config import (
     effective_config,
     effective_settings,
 )

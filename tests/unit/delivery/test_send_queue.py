@@ -126,15 +126,15 @@ def test_more_is_wanted_while_little_is_ready() -> None:
     clock = ManualClock()
     ready, delayed, broken = queue(clock), queue(clock), queue(clock)
     for number in range(LIMIT):
-        assert ready.needs_more_operations
+        assert ready.has_few_ready_operations_and_no_outage
         ready.put(SendTask(intent(number)))
-    assert not ready.needs_more_operations
+    assert not ready.has_few_ready_operations_and_no_outage
     for number in range(DELAYED * LIMIT):
-        assert delayed.needs_more_operations
+        assert delayed.has_few_ready_operations_and_no_outage
         delayed.delay(SendTask(intent(number)), 9.0)
-    assert not delayed.needs_more_operations
+    assert not delayed.has_few_ready_operations_and_no_outage
     for _ in range(20):
         broken.circuit_breaker.record_failure(clock.monotonic(), None, probe=False)
-    assert broken.needs_more_operations
+    assert broken.has_few_ready_operations_and_no_outage
     broken.put(SendTask(intent(1)))
-    assert not broken.needs_more_operations
+    assert not broken.has_few_ready_operations_and_no_outage

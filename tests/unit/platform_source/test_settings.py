@@ -11,7 +11,7 @@ import yaml
 
 from crossdock.config.project import connections_and_bound_streams, project
 from crossdock.config.project.config_schema import config_schema
-from crossdock.config.project.effective_config import effective_config
+from crossdock.config.project.masked_effective_config import effective_config
 from crossdock.errors import ConfigError, FindingsError
 from crossdock.runs.platform_source import CONNECTOR
 from crossdock.runs.platform_source.settings import PlatformSourceSettings

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from crossdock.config.project import connections_and_bound_streams
-from crossdock.config.project.effective_config import PERSONAL, ChangedSetting, changed_settings, effective_config
+from crossdock.config.project.masked_effective_config import (
+    PERSONAL,
+    ChangedSetting,
+    changed_settings,
+    effective_config,
+)
 from crossdock.connector import Connector, Settings
 from crossdock.errors import ConfigError
 from crossdock.values import exact_json

@@ -17,7 +17,7 @@ from tests.conftest import PIN
 from crossdock import Connector, Context, Filter, GoneLimits, ProductDraft, RawBatch, Record, Repair, Settings, Stream
 from crossdock.config.project import connections_and_bound_streams
 from crossdock.config.project.config_schema import config_schema
-from crossdock.config.project.effective_config import effective_config
+from crossdock.config.project.masked_effective_config import effective_config
 from crossdock.config.project.project import load
 from crossdock.config.stream_configuration import StreamOverrides, settings_model_with_streams_key
 from crossdock.errors import ConfigError

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from crossdock.errors import ConfigError, RefusedError, RemoteError, StoppedError, UnauthorizedError, UnavailableError
-from crossdock.reading.sources.redacting_request_sender import ApiRequestSender
+from crossdock.reading.sources.api_request_sender import ApiRequestSender
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.runs.imported_file_log import EmptyIntakeLog

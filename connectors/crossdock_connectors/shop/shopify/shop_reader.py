@@ -173,7 +173,7 @@ class ShopifyReader(ShopReader[ShopifySettings]):
             rows = [with_added_members(self.rows.row_of_variant(variant), currency=currency) for variant in variants]
             yield RawBatch.json(rows, source=source)
 
-    def customers_with_keys(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+    def fetch_customers_by_keys(self, ctx: ShopifyContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         for accounts, source, missing in records_by_id.request_records_and_missing_ids(
             ctx, queries.CUSTOMERS, shop_ids_in_keys(keys)
         ):

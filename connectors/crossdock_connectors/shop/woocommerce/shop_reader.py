@@ -162,7 +162,7 @@ class WooCommerceReader(ShopReader[WooCommerceSettings]):
                 [with_added_members(record, key=self._product_key(record)) for record in records], source=source
             )
 
-    def customers_with_keys(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+    def fetch_customers_by_keys(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
         for records, source in lists_and_records_by_id.customers_with_ids(ctx, shop_ids_in_keys(keys)):
             yield RawBatch.json(map(_with_id_as_key, records), source=source)
         for orders, source in lists_and_records_by_id.orders_with_ids(ctx, order_ids_in_guest_keys(keys)):

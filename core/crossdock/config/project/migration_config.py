@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.mapping.stream_declaration import Percent
 from crossdock.values.config_base_types import ConfigModel, Name, TimeOfDay
-from crossdock.values.time_formats_and_zones import check_zone_name, local_time
+from crossdock.values.time_formats_and_zones import check_zone_name, naive_local_time_at
 
 
 class Gate(ConfigModel):
@@ -71,5 +71,5 @@ class MigrationConfig(ConfigModel):
 
     def allowance_percent(self, at: datetime) -> int:
         """Return the percentage of the allowance that may be used *at* that time."""
-        local = local_time(at, ZoneInfo(self.time_zone)).time()
+        local = naive_local_time_at(at, ZoneInfo(self.time_zone)).time()
         return next((each.percent for each in self.hours if each.contain(local)), 100)

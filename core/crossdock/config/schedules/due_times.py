@@ -10,7 +10,11 @@ from itertools import chain, count, islice, takewhile
 from msgspec import Struct
 
 from crossdock.config.schedules.job_and_schedule_config import ONE_DAY, Schedule, is_run_day
-from crossdock.values.time_formats_and_zones import first_instant_of_local_time, last_instant_of_local_time, local_time
+from crossdock.values.time_formats_and_zones import (
+    first_instant_of_local_time,
+    last_instant_of_local_time,
+    naive_local_time_at,
+)
 
 Window = tuple[datetime, datetime]
 
@@ -42,7 +46,7 @@ def _windows_around(schedule: Schedule, around: datetime) -> Iterator[Window]:
             yield blackout.instants_unless_daily
         if blackout.times:
             begin, end = blackout.times
-            today = local_time(around, schedule.zone).date()
+            today = naive_local_time_at(around, schedule.zone).date()
             # Two days back: one for windows through midnight, one for clocks set back over midnight or a skipped day.
             for day in (today - 2 * ONE_DAY, today - ONE_DAY, today, today + ONE_DAY):
                 closing = day if begin < end else day + ONE_DAY
@@ -89,7 +93,7 @@ def runs_to_catch_up(schedule: Schedule, asked: Iterable[DueTime], now: datetime
 
 def _due_runs_grouped_by_day(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Iterator[DueTime]]:
     planned_since = start_of_blackouts_or_instant(schedule, since)
-    day = local_time(planned_since, schedule.zone).date()
+    day = naive_local_time_at(planned_since, schedule.zone).date()
     moves = schedule.on_holiday == "next_working_day"
     while _beginning_of_day(schedule, day) <= until:
         if is_run_day(day, schedule.names, schedule.holidays, moves=moves):
@@ -123,14 +127,14 @@ def _instants_of_clock_times(schedule: Schedule, day: date) -> list[datetime]:
     """Return every instant of *day* at which the clocks show one of the times: none if skipped, two if repeated."""
     begin, end = _beginning_of_day(schedule, day), _beginning_of_day(schedule, day + ONE_DAY)
     locals_ = [datetime.combine(day, at) for at in schedule.times]
-    if end - begin == ONE_DAY and local_time(begin, schedule.zone).time() == time():
+    if end - begin == ONE_DAY and naive_local_time_at(begin, schedule.zone).time() == time():
         midnight = datetime.combine(day, time())
         return [begin + (local - midnight) for local in locals_]
     folds = (local.replace(tzinfo=schedule.zone, fold=fold) for local in locals_ for fold in (0, 1))
     instants = {
         local.astimezone(UTC)
         for local in folds
-        if local_time(local.astimezone(UTC), schedule.zone) == local.replace(tzinfo=None, fold=0)
+        if naive_local_time_at(local.astimezone(UTC), schedule.zone) == local.replace(tzinfo=None, fold=0)
     }
     return sorted(instant for instant in instants if begin <= instant < end)
 

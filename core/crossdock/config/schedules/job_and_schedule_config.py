@@ -27,7 +27,7 @@ from crossdock.values.config_base_types import (
 )
 from crossdock.values.config_file import unknown_key_message
 from crossdock.values.texts_of_numbers_and_times import USABLE_YEARS, USABLE_YEARS_TEXT
-from crossdock.values.time_formats_and_zones import check_zone_name, first_instant_of_local_time, local_time
+from crossdock.values.time_formats_and_zones import check_zone_name, first_instant_of_local_time, naive_local_time_at
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAY_NAMES = (*WEEKDAYS, "weekdays", "first_working_day", "last_working_day")
@@ -355,7 +355,7 @@ class JobConfig(ConfigModel):
         if self.done_by is None:
             return None
         zone, at = self.schedule.zone, time.fromisoformat(self.done_by)
-        day: date = local_time(due, zone).date()
+        day: date = naive_local_time_at(due, zone).date()
         today = first_instant_of_local_time(datetime.combine(day, at), zone)
         return (
             today if today >= due else first_instant_of_local_time(datetime.combine(day + timedelta(days=1), at), zone)

@@ -118,11 +118,11 @@ class _RowPlan:
         self.count = None if layout.count is None else self._add_path_and_get_slot(layout.absolute_path(layout.count))
         self.resets: dict[int, list[int]] = {}  # of each element around records: the cells that begin anew with it
         for name, path in paths.items():
-            if not path.is_inside(self._record):
+            if not path.begins_with_elements(self._record):
                 places[name] = self._add_path_and_get_slot(path)
         self.around = self._cells
         for name, path in paths.items():
-            if path.is_inside(self._record) and not self._is_inside_row(path):
+            if path.begins_with_elements(self._record) and not self._is_inside_row(path):
                 places[name] = self._add_path_and_get_slot(path)
         self.inner = self._cells
         if self._row is not None:
@@ -142,7 +142,7 @@ class _RowPlan:
         return self._row is not None and self.around <= max(slots) < self.inner
 
     def _is_inside_row(self, path: XmlPath) -> bool:
-        return self._row is not None and path.is_inside(self._row)
+        return self._row is not None and path.begins_with_elements(self._row)
 
     def _get_or_create_node(self, elements: Sequence[str]) -> _DeclaredElement:
         node = self.top
@@ -162,7 +162,7 @@ class _RowPlan:
             elements = path.elements[:length]
             node = self._get_or_create_node(elements)
             if node.role is None and elements != self._record[:length]:
-                node.role = None if path.is_inside(self._record) else _ElementRole.BESIDE
+                node.role = None if path.begins_with_elements(self._record) else _ElementRole.BESIDE
                 node.outer = shared
             may_repeat = node.role in {
                 _ElementRole.AROUND,

@@ -30,7 +30,7 @@ class XmlPath(Struct, frozen=True):
     elements: tuple[str, ...]
     attribute: str | None = None
 
-    def is_inside(self, outer: tuple[str, ...]) -> bool:
+    def begins_with_elements(self, outer: tuple[str, ...]) -> bool:
         return self.elements[: len(outer)] == outer
 
 
@@ -132,12 +132,12 @@ class XmlFormat(FileLayout):
     @model_validator(mode="after")
     def _raise_if_paths_conflict(self) -> Self:
         record = self.record_path
-        if self.count is not None and self.absolute_path(self.count).is_inside(record):
+        if self.count is not None and self.absolute_path(self.count).begins_with_elements(record):
             raise make_pydantic_error_at_key(("count",), "must be outside of the records")
         paths = {name: self.absolute_path(text) for name, text in self.columns.items()}
         for name, path in paths.items():
             is_around = self.columns[name].startswith("/")
-            if is_around and path.is_inside(record):
+            if is_around and path.begins_with_elements(record):
                 raise make_pydantic_error_at_key(
                     ("columns", name), "is inside of the record: begin it there, without a slash"
                 )

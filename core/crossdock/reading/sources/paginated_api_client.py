@@ -25,6 +25,7 @@ from crossdock.errors import (
 from crossdock.pacing.answer_headers import cache_age_s, header_showing_cache_hit, server_clock_lag_s
 from crossdock.reading.sources import errors_in_api_answers, path_filling_and_answered_records
 from crossdock.reading.sources.api_declaration import Api
+from crossdock.reading.sources.api_request_sender import ApiRequestSender
 from crossdock.reading.sources.api_requests_and_answers import ApiAnswer, ApiRequest, Params, parameter_pairs
 from crossdock.reading.sources.api_token_buckets import RequestAllowanceOfRun
 from crossdock.reading.sources.list_completeness_evidence import (
@@ -38,7 +39,6 @@ from crossdock.reading.sources.list_completeness_evidence import (
     repeated_page_error,
 )
 from crossdock.reading.sources.pagination import AT_FIRST, LinkHeader, Offset, PageNumber, Paginator
-from crossdock.reading.sources.redacting_request_sender import ApiRequestSender
 from crossdock.reading.sources.retried_requests import RequestRefusedError, RetryingRequestSender, Smaller
 from crossdock.reading.sources.run_context import SourceContext
 from crossdock.reading.sources.signs_of_unread_records import SignsOfUnreadRecords

@@ -341,13 +341,13 @@ def proxy_of_settings_or_environment(connection: HttpConnection) -> ChosenProxy 
     found = getproxies()
     address = found.get("https") or found.get("all")
     return (
-        ChosenProxy(_proxy_from_environment(connection, address), lambda host: bool(proxy_bypass(host)))
+        ChosenProxy(_parse_proxy_of_environment(connection, address), lambda host: bool(proxy_bypass(host)))
         if address
         else None
     )
 
 
-def _proxy_from_environment(connection: HttpConnection, address: str) -> httpcore.Proxy:
+def _parse_proxy_of_environment(connection: HttpConnection, address: str) -> httpcore.Proxy:
     try:
         parts = urlsplit(address if "://" in address else f"http://{address}")
         url = check_proxy_address(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl())

@@ -259,7 +259,7 @@ class RunDetails:
             dead_letters, names, and_(_rejected_until_run_condition(run_id), dead_letters.c.code == code), order, limit
         )
 
-    def count_rejections_in_later_runs(self, run_id: int) -> int:
+    def count_rejected_records_of_runs_after(self, run_id: int) -> int:
         return self._count(dead_letters, and_(dead_letters.c.run_id > run_id, dead_letters.c.status == "rejected"))
 
     def count_and_list_oldest_waiting(self, *, limit: int) -> tuple[int, list[Row]]:

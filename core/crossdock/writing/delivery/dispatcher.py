@@ -178,7 +178,7 @@ class Dispatcher:
         decisions = TurnDecisions()
         chunk: DeliverableChunk | None = None
         fresh: list[Intent] = []
-        if self._delivery.stop is None and self._queue.needs_more_operations:
+        if self._delivery.stop is None and self._queue.has_few_ready_operations_and_no_outage:
             chunk, fresh = self._next_chunk_and_new_intents(chunks, decisions)
             if chunk is None:
                 # nothing was planned: others need not wait until an answer comes

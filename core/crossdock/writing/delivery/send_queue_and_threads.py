@@ -639,7 +639,7 @@ class SendQueue:
         return not self._ready and bool(self._delayed) and all(each.task.is_pending for each in self._delayed)
 
     @property
-    def needs_more_operations(self) -> bool:
+    def has_few_ready_operations_and_no_outage(self) -> bool:
         """Whether few are ready, and no outage delays the rest. Failing records must not block the others."""
         many = len(self._ready) >= self._limit or len(self._delayed) >= DELAYED * self._limit
         return not many and not (self and self.circuit_breaker.is_open)

@@ -30,7 +30,7 @@ from crossdock.writing.targets.answer_outcomes import ExpectedRecord, Outcome, R
 from crossdock.writing.targets.target import Client, ConnectorTarget, Target, external_id_of_no_record
 
 if TYPE_CHECKING:
-    from crossdock.reading.sources.redacting_request_sender import ApiRequestSender
+    from crossdock.reading.sources.api_request_sender import ApiRequestSender
 
 _REFUSED, _NAME_TAKEN = 422, 409
 _OF_GRAPHQL = "/errors"  # beside data: https://spec.graphql.org/October2021/#sec-Errors
@@ -69,7 +69,7 @@ class AnswerErrors:
         errors = found if isinstance(found, list) else [found] if isinstance(found, dict) and found else []
         if not errors:
             return None
-        if any(self._reports_repeated_name(each, name_member) for each in errors):
+        if any(self._reports_external_id_already_used(each, name_member) for each in errors):
             return _NAME_TAKEN
         stated = [self.statuses.get(self._code_of_error(each) or "") for each in errors]
         if status := next(filter(None, stated), None):
@@ -81,7 +81,7 @@ class AnswerErrors:
         found = value_at_pointer_or_missing(error, self.code)
         return str(found) if isinstance(found, str | int) else None
 
-    def _reports_repeated_name(self, error: Any, name_member: str | None) -> bool:
+    def _reports_external_id_already_used(self, error: Any, name_member: str | None) -> bool:
         if self.repeated is None or self._code_of_error(error) != self.repeated:
             return False
         named = value_at_pointer_or_missing(error, self.member)
@@ -335,7 +335,7 @@ class ApiTarget(ConnectorTarget):
         return self._client_of_api(self.api)
 
     def _client_of_api(self, api: Api) -> Client:
-        from crossdock.reading.sources.redacting_request_sender import ApiRequestSender  # noqa: PLC0415  most commands send nothing
+        from crossdock.reading.sources.api_request_sender import ApiRequestSender  # noqa: PLC0415  most commands send nothing
 
         return _OperationSenderOfApi(ApiRequestSender(api, self._clock, None))
 

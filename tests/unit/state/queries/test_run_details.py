@@ -32,7 +32,7 @@ def test_reasons_are_counted_for_a_run_and_what_came_before_it(state: State) -> 
             ReasonCount("bad_value", 1, 1),
             ReasonCount("conflict", 1, 1),
         ]
-        assert [tx.run_details.count_rejections_in_later_runs(run) for run in (first, second, third)] == [4, 1, 0]
+        assert [tx.run_details.count_rejected_records_of_runs_after(run) for run in (first, second, third)] == [4, 1, 0]
 
 
 def test_a_run_shows_its_own_dead_letters_first(state: State) -> None:

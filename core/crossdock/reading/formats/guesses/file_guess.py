@@ -27,7 +27,7 @@ from crossdock.reading.formats.guesses.columnar_and_sheet_guess import (
 from crossdock.reading.formats.guesses.delimited_guess import guess_delimited, guess_single_column
 from crossdock.reading.formats.guesses.edi_guess import guess_edi
 from crossdock.reading.formats.guesses.encoding_guess import guess_encoding_and_decode
-from crossdock.reading.formats.guesses.fixed_width_guess import guess_fixed_width, guess_mainframe
+from crossdock.reading.formats.guesses.fixed_width_and_mainframe_guess import guess_fixed_width, guess_mainframe
 from crossdock.reading.formats.guesses.format_guess_and_file_sample import (
     FileSample,
     FormatGuess,

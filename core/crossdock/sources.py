@@ -78,7 +78,7 @@ _NAMES = {
     "values.json_access": "JsonAccess",
     "values.raw_rows_and_records": "Proof",
     "pacing.rate_limit_and_retry_settings": "RateLimit",
-    "pacing.rate_limits_in_answers": "stated_wait_s",
+    "pacing.answer_headers": "stated_wait_s",
     "reading.sources.api_declaration": "Api",
     "reading.sources.paginated_api_client": "ApiClient",
     "reading.sources.api_requests_and_answers": "ApiAnswer ApiRequest",

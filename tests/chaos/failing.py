@@ -73,7 +73,11 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     ),
     "intents_added": Failpoint("crossdock.state.tables.intents_and_stored_batches", "Intents.add", "stream", filled=1),
     "committed": Failpoint(
-        "crossdock.writing.delivery.send_queue_and_threads", "Senders.give_batches_to_threads", "turn", _BOTH, filled=1
+        "crossdock.writing.delivery.send_queue_and_threads",
+        "SenderThreads.give_batches_to_threads",
+        "turn",
+        _BOTH,
+        filled=1,
     ),
     "sent": Failpoint("crossdock.writing.targets.target", "Target.send", "record", _BOTH),
     "settle_written": Failpoint(

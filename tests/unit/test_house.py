@@ -62,13 +62,13 @@ def test_money_never_meets_a_float() -> None:
     )  # fmt: skip
     durations = {  # modules whose floats are seconds or percent, or what a file holds of a number
         "lost_digits_of_doubles.py",
-        "sync_and_replay.py", "stop_requests.py", "database_opening_and_errors.py", "open_state.py", "run_lease.py",
+        "sync_and_replay.py", "run_start_and_stop_requests.py", "database_opening_and_errors.py", "open_state.py", "run_lease.py",
         "dispatcher.py",
         "answer_outcomes.py",
-        "effective_config.py", "send_queue_and_threads.py", "outcome_policy.py", "retries_and_look_ups.py",
-        "state_writer.py", "confidence_bounds.py",
+        "masked_effective_config.py", "send_queue_and_threads.py", "outcome_policy.py", "retries_and_look_ups.py",
+        "state_writer.py", "reconciliation_result.py",
         "token_buckets.py",
-        "run_report.py", "slowest_steps_and_allowance_summary.py", "scheduled_runs.py", "fleet_leadership_and_jobs.py",
+        "run_report.py", "tables_and_sentences_of_run.py", "scheduled_runs.py", "fleet_leadership_and_jobs.py",
         "row_order_and_cursors.py", "stream_declaration.py",
     }  # fmt: skip
     assert {*money, *durations} <= {part for path in MODULES for part in path.parts}

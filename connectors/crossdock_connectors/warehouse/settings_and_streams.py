@@ -224,7 +224,7 @@ class WarehouseSettings(Settings):
         return self
 
     def _check_map_names_known_joins(self, name: str, stream: WarehouseStreamConfig) -> None:
-        if self.source_of(stream).format.has_json_object_rows:
+        if self.source_of(stream).format.has_paths:
             return
         for member, form in stream.map.items() if isinstance(stream.map, Mapping) else ():
             if (of := getattr(form, "of", None)) is not None and of not in stream.join:

@@ -123,7 +123,7 @@ def test_records_of_several_rows_are_numbered(
     content = Content((f'<Shops><Shop id="S">{data}</Shop></Shops>' if data.startswith("<") else data).encode())
     form = layout(**{name: value for name, value in config.items() if value is not None})
     plain = pl.concat(read_rows(content, form, name="f"))
-    rows = pl.concat(read_rows(content, form.copy_with_record_groups([key]), name="f", batch_rows=1))
+    rows = pl.concat(read_rows(content, form.with_groups([key]), name="f", batch_rows=1))
     name = record_number_column(key)
     assert (rows[name].to_list() if name in rows.columns else None) == numbers
     assert rows.drop(name, strict=False).equals(plain)
@@ -149,14 +149,14 @@ def test_a_record_without_rows_is_one_row_unless_rows_are_records(
         return pl.concat(delimited_files.read_delimited_rows(content, kept, name="f", _chunk=chunk))
 
     assert isinstance(form, DelimitedFormat)
-    kept = read(form.copy_with_record_groups([("NO",)], keeps_empty=True))
+    kept = read(form.with_groups([("NO",)], keeps_empty=True))
     assert kept[["NO", "SKU"]].rows() == rows
     assert kept[LINE].is_sorted()
     assert [mark is not None for mark in kept[ELEMENT]] == [bool(row[1]) for row in rows]
     with_lines = [row for row in rows if row[1]]
-    assert read(form.copy_with_record_groups([("NO",)]))[["NO", "SKU"]].rows() == with_lines
+    assert read(form.with_groups([("NO",)]))[["NO", "SKU"]].rows() == with_lines
     for groups in ([("SKU",)], [("NO",), ("SHOP", "NO"), ("SKU",)]):
-        assert read(form.copy_with_record_groups(groups, keeps_empty=True))[["NO", "SKU"]].rows() == with_lines
+        assert read(form.with_groups(groups, keeps_empty=True))[["NO", "SKU"]].rows() == with_lines
 
 
 @pytest.mark.parametrize(
@@ -173,5 +173,5 @@ def test_a_record_without_rows_is_one_row_unless_rows_are_records(
 def test_a_row_of_a_record_without_rows_is_marked(config: dict[str, Any], data: str, marks: list[str | None]) -> None:
     """Its own cells may look like those of a line, so that a map could not tell it from one."""
     content = Content((f"<Shops><Shop>{data}</Shop></Shops>" if data.startswith("<") else data).encode())
-    form = layout(**config).copy_with_record_groups([("NO",)], keeps_empty=True)
+    form = layout(**config).with_groups([("NO",)], keeps_empty=True)
     assert pl.concat(read_rows(content, form, name="f", batch_rows=1))[ELEMENT].to_list() == marks

@@ -515,7 +515,7 @@ class MultiTypeDelimitedParser:
         marks = row_ends.marks if row_ends else ""
         self._layout, self._row_ends, self._fitting = layout, row_ends, fitting
         self._types: Mapping[str, DelimitedRecordType] = layout.record_types or {}
-        self._crlf, self._field = crlf, layout.type_code_field
+        self._crlf, self._field = crlf, layout.type_field
         self._strict = StrictDelimitedParser(name, layout.delimiter, layout.quote, marks)
         self._parsers = {
             each: PolarsDelimitedParser(

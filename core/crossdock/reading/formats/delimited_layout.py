@@ -105,7 +105,7 @@ class DelimitedFormat(FileLayout):
     """With ``record_types``: the type whose records are read."""
 
     @property
-    def type_code_field(self) -> int:
+    def type_field(self) -> int:
         return self.record_type or 0
 
     @property
@@ -128,9 +128,9 @@ class DelimitedFormat(FileLayout):
             raise ValueError("record_types take the place of header, names and trailer")
         raise_if_record_types_invalid(self.record_types, self.records)
         for name, kind in self.record_types.items():
-            if self.type_code_field >= len(kind.names):
+            if self.type_field >= len(kind.names):
                 raise make_pydantic_error_at_key(
-                    ("record_types", name, "names"), f"lack field {self.type_code_field}, that of the code"
+                    ("record_types", name, "names"), f"lack field {self.type_field}, that of the code"
                 )
         return self
 

@@ -173,7 +173,7 @@ class FileLayout(ConfigModel):
         """Whether such a record without a row is one row all the same: no stream reads single rows."""
         return self._keeps_empty_groups
 
-    def copy_with_record_groups(self, groups: Collection[tuple[str, ...]], *, keeps_empty: bool = False) -> Self:
+    def with_groups(self, groups: Collection[tuple[str, ...]], *, keeps_empty: bool = False) -> Self:
         copied = self.model_copy()
         copied._groups, copied._keeps_empty_groups = groups, keeps_empty  # noqa: SLF001  of the same class
         return copied
@@ -184,12 +184,12 @@ class FileLayout(ConfigModel):
         return False
 
     @property
-    def depends_on_file_name(self) -> bool:
+    def reads_names(self) -> bool:
         """Whether the name of a file is a part of what it says, so that files of the same bytes differ."""
         return False
 
     @property
-    def has_json_object_rows(self) -> bool:
+    def has_paths(self) -> bool:
         """Whether rows are JSON objects, whose members are named by dotted paths."""
         return False
 

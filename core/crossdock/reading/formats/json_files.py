@@ -40,7 +40,7 @@ class JsonLinesFormat(FileLayout):
     kind: Literal["json_lines"]
 
     @property
-    def has_json_object_rows(self) -> bool:
+    def has_paths(self) -> bool:
         return True
 
 
@@ -200,7 +200,7 @@ class JsonFormat(FileLayout):
     """The path of a member outside of the records that states their number."""
 
     @property
-    def has_json_object_rows(self) -> bool:
+    def has_paths(self) -> bool:
         return True
 
     @property

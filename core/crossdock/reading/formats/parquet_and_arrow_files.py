@@ -45,7 +45,7 @@ class ColumnarFormat(FileLayout):
     """Whether each row is a JSON object, whose members are named by dotted paths; needed for lists and objects."""
 
     @property
-    def has_json_object_rows(self) -> bool:
+    def has_paths(self) -> bool:
         return self.objects
 
 

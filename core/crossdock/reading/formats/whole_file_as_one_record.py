@@ -23,7 +23,7 @@ class WholeFileFormat(FileLayout):
     kind: Literal["whole_file"]
 
     @property
-    def depends_on_file_name(self) -> bool:
+    def reads_names(self) -> bool:
         return True
 
 

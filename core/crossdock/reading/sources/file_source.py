@@ -169,7 +169,7 @@ class FileSource:
         check_intake(files, ready=ready, manifest=manifest, archive=archive_to)
         self._files_pattern, self._empty = files, empty
         self._layout, self._open_store, self._run = (
-            layout.copy_with_record_groups(groups, keeps_empty=keeps_empty_groups),
+            layout.with_groups(groups, keeps_empty=keeps_empty_groups),
             open_store,
             run,
         )
@@ -195,7 +195,7 @@ class FileSource:
         self._files: list[TakenFile] | None = None
         self._read: dict[StreamId, list[FileInInputReport]] = {}
         self._failure: CrossdockError | None = None
-        self._spool = Spool(run, reads_names=layout.depends_on_file_name)
+        self._spool = Spool(run, reads_names=layout.reads_names)
         self._fetched: dict[RemoteFile, str] = {}  # names in the spool
         self._copies = set[FileFacts]()  # files with the content of a newer one
         patience = run.patience

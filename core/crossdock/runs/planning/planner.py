@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from crossdock.writing.delivery.delivery_context import DeliveringRun
 
 
-class ExternalIdsOfOtherNamespaces:
+class RecordNamesOfOtherNamespaces:
     """The names that records of other namespaces have, or get in this run, where a new record would have the same."""
 
     def __init__(self, bound: BoundStream, references: References) -> None:
@@ -151,7 +151,7 @@ class Planner:
         self._to_remove, self._snapshot = deque(gone.removed), gone.source
         self._operations: Iterator[Operation] | None = iter(operations) if operations else None
         self._contributions, self._own_writes = Contributions(held.bound), OwnWrites(held.bound)
-        self._names = ExternalIdsOfOtherNamespaces(held.bound, held.references)
+        self._names = RecordNamesOfOtherNamespaces(held.bound, held.references)
         is_acknowledging = (
             isinstance(held.bound.resource_type, TargetResource) and held.bound.resource_type.acknowledges
         )

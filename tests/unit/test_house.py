@@ -62,7 +62,8 @@ def test_money_never_meets_a_float() -> None:
     )  # fmt: skip
     durations = {  # modules whose floats are seconds or percent, or what a file holds of a number
         "lost_digits_of_doubles.py",
-        "sync_and_replay.py", "run_start_and_stop_requests.py", "database_opening_and_errors.py", "open_state.py", "run_lease.py",
+        "sync_and_replay.py", "run_start_and_stop_requests.py", "database_opening_and_errors.py", "open_state.py",
+        "run_lease.py",
         "dispatcher.py",
         "answer_outcomes.py",
         "masked_effective_config.py", "send_queue_and_threads.py", "outcome_policy.py", "retries_and_look_ups.py",

@@ -233,7 +233,8 @@ class DisturbedCommands(ConnectorUnderTest):
         self.no_secret_shown(what, ended)
         self.no_secret_in_files(state_folder)
         is_expected = ended.exit_code == exit_code
-        assert is_expected, f"{what} ends with exit code {ended.exit_code}:\n{ended.errors}{ended.output}"
+        if not is_expected:  # pytest would indent the lines of an assert
+            raise AssertionError(f"{what} ends with exit code {ended.exit_code}:\n{ended.errors}{ended.output}")
 
     def was_killed(self, moment: str, ended: EndedCommand) -> None:
         """Fail unless a sync was killed."""

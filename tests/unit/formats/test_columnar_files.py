@@ -244,8 +244,8 @@ def test_long_texts_make_more_frames(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_only_parquet_states_its_rows() -> None:
     """In a footer that is written last; and columns of JSON objects have paths."""
-    assert layout(kind="parquet").states_row_count
-    assert not layout(kind="arrow").states_row_count
+    assert layout(kind="parquet").states_rows
+    assert not layout(kind="arrow").states_rows
     assert layout(kind="arrow", objects=True).has_paths
     assert not layout(kind="arrow").has_paths
 

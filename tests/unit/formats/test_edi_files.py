@@ -90,7 +90,7 @@ def test_a_record_has_the_place_of_its_first_segment(file: Path) -> None:
     (found,) = read_rows_at_lines(file, SHIPPED, [6], name="a.edi")
     assert found["sku"].to_list() == ["B"]
     assert get_reader_of_layout(SHIPPED).describe_cell_places(SHIPPED, ["sku"], 6) == {"sku": "W12.8"}
-    assert SHIPPED.states_row_count
+    assert SHIPPED.states_rows
 
 
 def test_repeated_elements_are_several_values(file: Path) -> None:

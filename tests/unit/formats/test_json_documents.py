@@ -192,8 +192,8 @@ def test_what_is_around_the_list_is_checked(written: str, says: str) -> None:
     with pytest.raises(RefusedError, match=says) as refused:
         rows(written, FORM)
     assert refused.value.hint
-    assert layout(**FORM).states_row_count
-    assert not layout(kind="json").states_row_count
+    assert layout(**FORM).states_rows
+    assert not layout(kind="json").states_rows
 
 
 @pytest.mark.parametrize(

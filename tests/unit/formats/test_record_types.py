@@ -62,10 +62,10 @@ def test_a_file_that_states_its_rows_is_known() -> None:
     """Only then may a snapshot that lacks many records be taken as whole."""
     counted = layout(**ORDERS)
     assert isinstance(counted, FixedWidthFormat)
-    assert counted.states_row_count
+    assert counted.states_rows
     assert counted.marks_end
-    assert not layout(**{**ORDERS, "records": "order"}).states_row_count
-    assert layout(record_types=TYPES, records="L").states_row_count
+    assert not layout(**{**ORDERS, "records": "order"}).states_rows
+    assert layout(record_types=TYPES, records="L").states_rows
     plain = layout(kind="fixed_width", columns={"A": {"at": 1, "length": 4}})
     assert isinstance(plain, FixedWidthFormat)
     assert not plain.marks_end

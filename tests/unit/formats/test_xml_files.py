@@ -333,8 +333,8 @@ def test_a_stated_number_of_records_is_compared(old: str, new: str, says: str) -
     """A file with another number is refused at its end; one that states it is complete."""
     with pytest.raises(RefusedError, match=says):
         read(ORDERS.replace(old, new), FORM)
-    assert layout(**FORM).states_row_count
-    assert not layout(**PLAIN).states_row_count
+    assert layout(**FORM).states_rows
+    assert not layout(**PLAIN).states_rows
     form = {**FORM, "count": "/Orders/@count"}
     assert read(ORDERS.replace("<Orders>", "<Orders count=' 2 '>"), form).rows() == ROWS
 

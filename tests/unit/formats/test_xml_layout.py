@@ -48,4 +48,4 @@ def test_a_layout_that_cannot_be_meant_is_refused(more: dict[str, Any], says: st
 def test_paths_may_share_elements() -> None:
     """An attribute beside the text of the same element is another value."""
     form = layout(**FORM | {"columns": {"X": "b", "Y": "b/@unit", "Z": "@b"}, "rows": "L", "count": "/A/@n"})
-    assert form.states_row_count
+    assert form.states_rows

@@ -109,7 +109,7 @@ class DelimitedFormat(FileLayout):
         return self.record_type or 0
 
     @property
-    def states_row_count(self) -> bool:
+    def states_rows(self) -> bool:
         if self.record_types and self.records:
             return has_stated_record_count(self.record_types, self.records)
         return self.trailer is not None and self.trailer.count is not None

@@ -168,7 +168,7 @@ class EdiFormat(FileLayout):
         raise NotImplementedError
 
     @property
-    def states_row_count(self) -> bool:
+    def states_rows(self) -> bool:
         """The envelope states the numbers of groups, sets and segments."""
         return True
 

@@ -179,7 +179,7 @@ class FileLayout(ConfigModel):
         return copied
 
     @property
-    def states_row_count(self) -> bool:
+    def states_rows(self) -> bool:
         """Whether a file states how many rows it has, so that it is noticed if some are missing."""
         return False
 

@@ -236,7 +236,7 @@ class FixedWidthFormat(FileLayout):
         return columns_of_type_and_ancestors(self.type_to_read, self.record_types_with_columns)
 
     @property
-    def states_row_count(self) -> bool:
+    def states_rows(self) -> bool:
         return has_stated_record_count(self.record_types_with_columns, self.type_to_read)
 
     @property

@@ -204,7 +204,7 @@ class JsonFormat(FileLayout):
         return True
 
     @property
-    def states_row_count(self) -> bool:
+    def states_rows(self) -> bool:
         return self.count is not None
 
     @model_validator(mode="after")

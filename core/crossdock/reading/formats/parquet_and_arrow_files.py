@@ -55,7 +55,7 @@ class ParquetFormat(ColumnarFormat):
     kind: Literal["parquet"]
 
     @property
-    def states_row_count(self) -> bool:
+    def states_rows(self) -> bool:
         """Its footer, which is written last, states the number of rows."""
         return True
 

@@ -87,7 +87,7 @@ class XmlFormat(FileLayout):
     """The character encoding, if it is another one than the file declares."""
 
     @property
-    def states_row_count(self) -> bool:
+    def states_rows(self) -> bool:
         return self.count is not None
 
     def absolute_path(self, text: str) -> XmlPath:

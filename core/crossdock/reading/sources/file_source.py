@@ -489,7 +489,7 @@ class FileSource:
         layout = self._layout
         entry = self._entries.get(facts.content_hash)
         # a stated number of rows is right, or the file is refused
-        counted = layout.states_row_count or (entry is not None and entry.states_row_count)
+        counted = layout.states_rows or (entry is not None and entry.states_row_count)
         marks_end = counted or self._wrapped  # each wrapper does
         cut = not marks_end and may_be_truncated(self._spool.openable_file(facts.content_hash), layout)
         content = partial(self._spool.content_hash, facts.content_hash)
